@@ -1,0 +1,162 @@
+"""The Store port on ChromaDB: writes of many callers in one commit, reads beside them.
+
+A commit costs about the same for one row as for thirty, so whatever waits while one commit
+runs goes into the next. Bounded, so that a read never stands behind a long write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from memoryd.adapters.chroma_link import Link
+from memoryd.adapters.chroma_rows import Row, to_records
+from memoryd.errors import MemorydError, StoreUnavailable
+from memoryd.ports import Identity, Record
+from memoryd.settings import StoreSettings
+from memoryd.tasks import task_group
+
+GROUP_ROWS = 128  # rows in one commit: about 0.1 s that a read may have to wait
+SCAN_PAGE = 1000
+
+
+@dataclass(slots=True)
+class _Write:
+    """Memories to add or replace and ids to delete: what one caller waits for."""
+
+    added: list[Record] = field(default_factory=list)
+    replaced: list[Record] = field(default_factory=list)
+    doomed: list[str] = field(default_factory=list)
+    done: anyio.Event = field(default_factory=anyio.Event)
+    gone: set[str] = field(default_factory=set)
+    error: MemorydError | None = None
+
+    @property
+    def size(self) -> int:
+        records = (*self.added, *self.replaced)
+        return sum(max(1, len(r.passages)) for r in records) + len(self.doomed)
+
+
+class ChromaStore:
+    """See `memoryd.ports.Store`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._waiting: deque[_Write] = deque()
+        self._work = anyio.Event()
+        self._closed = False
+
+    async def put(self, record: Record, *, new: bool = False) -> None:
+        await self._write(_Write(added=[record]) if new else _Write(replaced=[record]))
+
+    async def get(self, ids: Sequence[str]) -> list[Record]:
+        found: list[Record] = await self._link.call("get", list(ids))
+        return found
+
+    async def delete(self, ids: Sequence[str]) -> set[str]:
+        return (await self._write(_Write(doomed=list(ids)))).gone
+
+    async def expired(self, now: float, limit: int) -> list[str]:
+        due: list[str] = await self._link.call("expired", now, limit)
+        return due
+
+    async def scan(self) -> AsyncIterator[list[Record]]:
+        """Every memory. Rows that belong to no memory are met here, and removed."""
+        held: list[Row] = []  # rows of memories with several: they may be pages apart
+        offset = 0
+        while page := await self._link.call("page", offset, SCAN_PAGE):
+            offset += len(page)
+            whole = [row for row in page if not row.is_part]
+            held += [row for row in page if row.is_part]
+            yield to_records(whole)[0]
+        records, orphans = to_records(held)
+        yield records
+        if orphans:
+            await self._link.call("drop", orphans)
+
+    async def count(self) -> int:
+        total: int = await self._link.call("count")
+        return total
+
+    async def status(self) -> Mapping[str, object]:
+        facts: dict[str, object] = await self._link.call("facts")
+        return facts | {"restarts": self._link.restarts}
+
+    async def close(self) -> None:
+        """Commit what waits, then end the worker."""
+        self._closed = True
+        while self._waiting and not self._waiting[-1].done.is_set():
+            await self._waiting[-1].done.wait()
+        await self._link.close()
+
+    async def commit_groups(self) -> None:
+        """The one writer: takes what waits, commits it, wakes the callers."""
+        while True:
+            await self._work.wait()
+            self._work = anyio.Event()
+            while group := self._next_group():
+                await self._commit(group)
+                for write in group:
+                    self._waiting.popleft()
+                    write.done.set()
+
+    async def _write(self, write: _Write) -> _Write:
+        if self._closed:
+            raise StoreUnavailable("The store is closed.")
+        self._waiting.append(write)
+        self._work.set()
+        await write.done.wait()
+        if write.error is not None:
+            raise write.error
+        return write
+
+    def _next_group(self) -> list[_Write]:
+        group: list[_Write] = []
+        size = 0
+        for write in self._waiting:
+            size += write.size
+            if group and size > GROUP_ROWS:
+                break
+            group.append(write)
+        return group
+
+    async def _commit(self, group: list[_Write]) -> None:
+        """One call for all; if it is refused, one call each, so that one cannot fail others."""
+        added = [record for write in group for record in write.added]
+        replaced = [record for write in group for record in write.replaced]
+        doomed = [id for write in group for id in write.doomed]
+        try:
+            gone = await self._link.call("write", added, replaced, doomed)
+        except MemorydError as exc:
+            if len(group) > 1 and not isinstance(exc, StoreUnavailable):
+                for write in group:
+                    await self._commit([write])
+                return
+            for write in group:
+                write.error = exc
+        else:
+            for write in group:
+                write.gone = gone.intersection(write.doomed)
+
+
+@asynccontextmanager
+async def open_chroma(
+    settings: StoreSettings, data_dir: Path, identity: Identity
+) -> AsyncIterator[ChromaStore]:
+    """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable."""
+    link = Link(settings, data_dir, identity)
+    store = ChromaStore(link)
+    async with task_group() as tasks:
+        await link.start(tasks)
+        tasks.start_soon(store.commit_groups)
+        try:
+            yield store
+        finally:
+            with anyio.CancelScope(shield=True):
+                await store.close()
+            tasks.cancel_scope.cancel()

@@ -1,0 +1,146 @@
+"""The ChromaDB collection, with what Chroma gets wrong put right. Runs in the worker only.
+
+`add` ignores an id that exists, so it serves new ids only; `upsert` merges metadata, so stale
+keys are removed; `delete` reports ids that were not there, so we look first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from memoryd.adapters import chroma_rows as rows
+from memoryd.errors import StoreError
+from memoryd.model import MemoryType
+from memoryd.ports import Identity, Record
+
+SCHEMA = 1
+PAGE = 1000  # ids in one call: Chroma binds each as an SQL variable
+BATCH = 5000  # rows in one write: below Chroma's 5,461
+
+
+class Collection:
+    """Operations on the one collection; every public call is atomic or fails whole."""
+
+    CALLS: ClassVar = frozenset({"write", "get", "drop", "expired", "page", "count", "facts"})
+
+    def __init__(self, chroma: Any, identity: Identity, mode: str) -> None:
+        self._chroma = chroma
+        self._identity = identity
+        self._mode = mode
+
+    def facts(self) -> dict[str, object]:
+        """What the store is, for status."""
+        return {
+            "mode": self._mode,
+            "schema": SCHEMA,
+            "model": self._identity.model,
+            "dimension": self._identity.dimension,
+            "rows": self._chroma.count(),
+            "pid": os.getpid(),
+        }
+
+    def write(
+        self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
+    ) -> set[str]:
+        """Add, replace and delete memories; the doomed ids that existed."""
+        if added:
+            # `add` ignores ids that exist, which is right for a call that is sent again.
+            self._send(self._chroma.add, rows.to_rows(added, self._identity.dimension))
+        if replaced:
+            self._replace(rows.to_rows(replaced, self._identity.dimension))
+        return self._delete(doomed) if doomed else set()
+
+    def _replace(self, new: rows.Rows) -> None:
+        """Upsert without the merging: keys and rows of the former version go."""
+        surplus: list[str] = []
+        for start in range(0, len(new.ids), PAGE):
+            ids = new.ids[start : start + PAGE]
+            found = self._chroma.get(ids=ids, include=["metadatas"])
+            old = dict(zip(found["ids"], found["metadatas"], strict=True))
+            for id, meta in zip(ids, new.metadatas[start : start + PAGE], strict=True):
+                surplus += _surplus(id, old.get(id), meta)
+                meta |= rows.stale_keys(old.get(id), meta)
+        self._send(self._chroma.upsert, new)
+        if surplus:
+            self.drop(surplus)
+
+    def _send(self, call: Callable[..., Any], new: rows.Rows) -> None:
+        """All rows in one transaction, up to BATCH of them."""
+        for start in range(0, len(new.ids), BATCH):
+            part = slice(start, start + BATCH)
+            call(
+                ids=new.ids[part],
+                documents=new.documents[part],
+                metadatas=new.metadatas[part],
+                embeddings=np.asarray(new.vectors[part], dtype=np.float32),
+            )
+
+    def get(self, ids: Sequence[str]) -> list[Record]:
+        """The memories among `ids`, with all their passages."""
+        mains = self._fetch(ids)
+        further = [
+            id for row in mains for id in rows.row_ids(row.id, int(row.meta.get(rows.ROWS, 1)))[1:]
+        ]
+        records, _ = rows.to_records([*mains, *self._fetch(further)])
+        return records
+
+    def _delete(self, ids: Sequence[str]) -> set[str]:
+        """Remove memories and passages, and see that they are gone; the ids that existed."""
+        existed: set[str] = set()
+        doomed: list[str] = []
+        for start in range(0, len(ids), PAGE):
+            found = self._chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])
+            for id, meta in zip(found["ids"], found["metadatas"], strict=True):
+                existed.add(id)
+                doomed += rows.row_ids(id, int(meta.get(rows.ROWS, 1)))
+        self.drop(doomed)
+        for start in range(0, len(doomed), PAGE):
+            if self._chroma.get(ids=doomed[start : start + PAGE], include=[])["ids"]:
+                raise StoreError("The store still has what it was told to delete.")
+        return existed
+
+    def drop(self, row_ids: Sequence[str]) -> None:
+        """Remove rows that are known to exist."""
+        for start in range(0, len(row_ids), BATCH):
+            self._chroma.delete(ids=list(row_ids[start : start + BATCH]))
+
+    def expired(self, now: float, limit: int) -> list[str]:
+        """Ids due at `now`; a filtered query, never a scan."""
+        found = self._chroma.get(where={rows.EXPIRES: {"$lte": now}}, limit=limit, include=[])
+        return list(found["ids"])
+
+    def page(self, offset: int, limit: int) -> list[rows.Row]:
+        """Raw rows in Chroma's own order, for a scan while nothing writes."""
+        found = self._chroma.get(
+            offset=offset, limit=limit, include=["documents", "metadatas", "embeddings"]
+        )
+        return _rows(found)
+
+    def count(self) -> int:
+        """How many memories there are."""
+        types = [str(type) for type in MemoryType]
+        return len(self._chroma.get(where={rows.TYPE: {"$in": types}}, include=[])["ids"])
+
+    def _fetch(self, ids: Sequence[str]) -> list[rows.Row]:
+        found: list[rows.Row] = []
+        for start in range(0, len(ids), PAGE):
+            part = list(ids[start : start + PAGE])
+            include = ["documents", "metadatas", "embeddings"]
+            found += _rows(self._chroma.get(ids=part, include=include))
+        return found
+
+
+def _surplus(id: str, old: dict[str, Any] | None, new: dict[str, Any]) -> list[str]:
+    """Rows of the former, longer version of a memory."""
+    before, after = int((old or {}).get(rows.ROWS, 1)), int(new.get(rows.ROWS, 1))
+    return rows.row_ids(id, before)[after:]
+
+
+def _rows(found: dict[str, Any]) -> list[rows.Row]:
+    vectors = np.asarray(found["embeddings"], dtype=np.float32)
+    columns = zip(found["ids"], found["documents"], found["metadatas"], vectors, strict=True)
+    return [rows.Row(id, text, meta or {}, vector.copy()) for id, text, meta, vector in columns]

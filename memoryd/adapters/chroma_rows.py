@@ -1,0 +1,202 @@
+"""A memory as rows of the collection, and back. No ChromaDB here: only its rules.
+
+A memory is one row with its text; each further passage of a long text is a row
+`<id>#<n>` that points to it and has a vector but no text, so that text is kept once and
+forgotten once. All rows of a memory go into one call, hence one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.metadata import RESERVED
+from memoryd.model import Memory, MemoryType
+from memoryd.ports import Passage, Record, Span
+
+TYPE = RESERVED + "type"
+CREATED = RESERVED + "created_at"
+EXPIRES = RESERVED + "expires_at"
+NAME = RESERVED + "name"
+SESSION = RESERVED + "session_id"
+PINNED = RESERVED + "pinned"
+JSON = RESERVED + "json"  # user metadata that Chroma cannot hold itself
+ROWS = RESERVED + "rows"  # how many rows the memory has; absent: one
+SPAN = RESERVED + "span"  # characters of the content that this row's vector stands for
+OF = RESERVED + "of"  # on a further passage: the memory it belongs to
+PENDING = RESERVED + "pending"  # stored without a model: the vector is a placeholder
+
+MAX_INT = 2**63
+
+
+@dataclass(slots=True)
+class Rows:
+    """Columns of one Chroma call."""
+
+    ids: list[str] = field(default_factory=list)
+    documents: list[str | None] = field(default_factory=list)
+    metadatas: list[dict[str, Any]] = field(default_factory=list)
+    vectors: list[NDArray[np.float32]] = field(default_factory=list)
+
+    def add(self, id: str, document: str | None, meta: dict[str, Any], vector: Any) -> None:
+        self.ids.append(id)
+        self.documents.append(document)
+        self.metadatas.append(meta)
+        self.vectors.append(vector)
+
+
+def row_ids(id: str, count: int) -> list[str]:
+    """The ids of a memory's rows."""
+    return [id, *(f"{id}#{n}" for n in range(1, count))]
+
+
+def to_rows(records: Iterable[Record], dimension: int) -> Rows:
+    """All rows of the records, the memory's own row first."""
+    rows = Rows()
+    for record in records:
+        memory, passages = record.memory, record.passages
+        ids = row_ids(memory.id, len(passages))
+        first = passages[0].vector if passages else placeholder(dimension)
+        rows.add(memory.id, memory.content, _metadata(record), first)
+        for id, passage in zip(ids[1:], passages[1:], strict=True):
+            rows.add(id, None, {OF: memory.id, SPAN: _span_text(passage.span)}, passage.vector)
+    return rows
+
+
+def placeholder(dimension: int) -> NDArray[np.float32]:
+    """A unit vector for a memory that has none yet: Chroma wants one."""
+    vector = np.zeros(dimension, dtype=np.float32)
+    vector[0] = 1.0
+    return vector
+
+
+def _metadata(record: Record) -> dict[str, Any]:
+    memory = record.memory
+    native, rest = _split_user(memory.metadata)
+    meta: dict[str, Any] = {TYPE: str(memory.type), CREATED: float(memory.created_at), **native}
+    optional = {
+        EXPIRES: None if memory.expires_at is None else float(memory.expires_at),
+        NAME: memory.name,
+        SESSION: memory.session_id,
+        PINNED: memory.pinned or None,
+        JSON: json.dumps(rest) if rest else None,
+        PENDING: not record.passages or None,
+    }
+    if len(record.passages) > 1:
+        optional |= {ROWS: len(record.passages), SPAN: _span_text(record.passages[0].span)}
+    return meta | {key: value for key, value in optional.items() if value is not None}
+
+
+def _split_user(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What Chroma keeps unchanged under its own key, and the rest, kept as JSON."""
+    native = {k: v for k, v in metadata.items() if _key_is_native(k) and _is_native(v)}
+    return native, {k: v for k, v in metadata.items() if k not in native}
+
+
+def _key_is_native(key: str) -> bool:
+    return bool(key) and "\0" not in key and not key.startswith(("chroma:", "#", "$"))
+
+
+def _is_native(value: object) -> bool:
+    if isinstance(value, list):
+        kinds = {type(item) for item in value}
+        return len(kinds) == 1 and all(_is_native_scalar(item) for item in value)
+    return _is_native_scalar(value)
+
+
+def _is_native_scalar(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value
+    if isinstance(value, int):  # bool is an int, and native as well
+        return -MAX_INT <= value < MAX_INT
+    return isinstance(value, float)
+
+
+def stale_keys(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, None]:
+    """Keys that a replaced row must lose: Chroma merges metadata, and removes where told None."""
+    return {key: None for key in (old or {}) if key not in new}
+
+
+def _span_text(span: Span) -> str:
+    return f"{span[0]}:{span[1]}"
+
+
+def _span(meta: Mapping[str, Any], length: int) -> Span:
+    start, _, end = str(meta.get(SPAN, f"0:{length}")).partition(":")
+    return int(start), int(end)
+
+
+@dataclass(slots=True)
+class Row:
+    """One row as Chroma returned it."""
+
+    id: str
+    document: str | None
+    meta: Mapping[str, Any]
+    vector: NDArray[np.float32]
+
+    @property
+    def is_part(self) -> bool:
+        """One row of a memory that has several."""
+        return OF in self.meta or ROWS in self.meta
+
+
+def to_records(rows: Iterable[Row]) -> tuple[list[Record], list[str]]:
+    """The memories that the rows make up, and ids of rows that belong to none of them.
+
+    A row outlives its memory when a kill comes between the two calls of an update that
+    leaves fewer passages.
+    """
+    mains: list[Row] = []
+    further: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        owner = row.meta.get(OF)
+        if owner is None:
+            mains.append(row)
+        else:
+            further.setdefault(str(owner), {})[row.id] = row
+    records = [_record(row, further.get(row.id, {})) for row in mains]
+    return records, list(_orphans(mains, further))
+
+
+def _record(row: Row, further: Mapping[str, Row]) -> Record:
+    meta, content = row.meta, row.document or ""
+    memory = Memory(
+        id=row.id,
+        type=MemoryType(str(meta[TYPE])),
+        content=content,
+        created_at=float(meta[CREATED]),
+        expires_at=cast("float | None", meta.get(EXPIRES)),
+        metadata=_user(meta),
+        name=meta.get(NAME),
+        session_id=meta.get(SESSION),
+        pinned=bool(meta.get(PINNED, False)),
+    )
+    if meta.get(PENDING):
+        return Record(memory)
+    found = [row, *(further[id] for id in row_ids(row.id, _rows(row))[1:] if id in further)]
+    spans = [_span(part.meta, len(content)) for part in found]
+    vectors = [part.vector for part in found]
+    return Record(memory, tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True)))
+
+
+def _rows(row: Row) -> int:
+    return int(row.meta.get(ROWS, 1))
+
+
+def _user(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    own = {key: meta[key] for key in sorted(meta) if not key.startswith(RESERVED)}
+    if JSON in meta:
+        own |= json.loads(meta[JSON])
+    return own
+
+
+def _orphans(mains: list[Row], further: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
+    expected = {row.id: set(row_ids(row.id, _rows(row))) for row in mains}
+    for owner, parts in further.items():
+        yield from (id for id in parts if id not in expected.get(owner, set()))

@@ -1,0 +1,133 @@
+"""The store worker: the only process that opens ChromaDB.
+
+A process of its own because Chroma's writes hold the interpreter lock for up to seconds,
+and because a native crash then costs a restart and not the daemon. It speaks frames on its
+standard input and output, holds the lock itself, and ends when its input does: so it never
+outlives its daemon by more than the call it is in, and no second process opens the store.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import struct
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from memoryd.adapters.chroma_collection import Collection
+from memoryd.adapters.chroma_open import open_collection
+from memoryd.adapters.store_lock import take_lock
+from memoryd.errors import MemorydError, StoreError, StoreUnavailable
+
+HEADER = struct.Struct("!Q")
+
+
+def write_frame(stream: BinaryIO, message: object) -> None:
+    """One length-prefixed pickle."""
+    body = pickle.dumps(message, protocol=5)
+    stream.write(HEADER.pack(len(body)) + body)
+    stream.flush()
+
+
+def read_frame(stream: BinaryIO) -> Any:
+    """The next message; EOFError when the other side is gone."""
+    (length,) = HEADER.unpack(_exactly(stream, HEADER.size))
+    return pickle.loads(_exactly(stream, length))
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes:
+    data = stream.read(count)
+    if data is None or len(data) < count:
+        raise EOFError
+    return data
+
+
+def main() -> None:
+    """Serve calls until the input ends."""
+    wire_in, wire_out = _take_wire()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends
+    opening = read_frame(wire_in)
+    try:
+        collection = _open(opening)
+    except Exception as exc:
+        write_frame(wire_out, (0, False, _failure(exc)))
+        return
+    write_frame(wire_out, (0, True, collection.facts()))
+    _serve(collection, wire_in, wire_out)
+
+
+def _take_wire() -> tuple[BinaryIO, BinaryIO]:
+    """Private copies of the pipes; whatever prints to stdout by mistake goes to stderr."""
+    wire_in, wire_out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(devnull, 0)
+    os.dup2(2, 1)
+    return wire_in, wire_out
+
+
+def _open(opening: dict[str, Any]) -> Collection:
+    if opening["settings"].mode == "embedded":
+        take_lock(opening["data_dir"], opening["owner"], opening["settings"].lock_wait)
+    return open_collection(opening["settings"], opening["data_dir"], opening["identity"])
+
+
+def _serve(collection: Collection, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
+    calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(wire_in, calls), daemon=True).start()
+    while (call := calls.get()) is not None:
+        number, name, args = call
+        try:
+            answer = (number, True, _method(collection, name)(*args))
+        except Exception as exc:
+            answer = (number, False, _failure(exc))
+        try:
+            write_frame(wire_out, answer)
+        except OSError:
+            break
+        if _gone.is_set():
+            break
+    os._exit(0)  # nothing to unwind: what was acknowledged is committed
+
+
+_gone = threading.Event()
+
+
+def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
+    """Queue calls as they come, so that the end of the input is seen during a long one."""
+    try:
+        while True:
+            calls.put(read_frame(wire_in))
+    except (EOFError, OSError):
+        _gone.set()
+        calls.put(None)
+
+
+def _method(collection: Collection, name: str) -> Callable[..., Any]:
+    if name not in Collection.CALLS:
+        raise StoreError(f"The store has no operation {name!r}.")
+    return getattr(collection, name)  # type: ignore[no-any-return]
+
+
+def _failure(exc: Exception) -> dict[str, str]:
+    """An exception as words. Its text is answered but never logged: it can hold memories."""
+    if not isinstance(exc, MemorydError):
+        where = "".join(traceback.format_tb(exc.__traceback__))
+        sys.stderr.write(f"store worker: {type(exc).__name__}\n{where}")
+        kind = StoreUnavailable if type(exc).__module__.startswith("httpx") else StoreError
+        exc = kind(f"The store failed with {type(exc).__name__}: {str(exc)[:200]}")
+    return {
+        "kind": type(exc).__name__,
+        "code": exc.code,
+        "message": exc.message,
+        "hint": exc.hint,
+    }
+
+
+if __name__ == "__main__":
+    main()

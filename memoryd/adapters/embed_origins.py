@@ -1,0 +1,185 @@
+"""Where the files of a model may lie: each function looks in one place.
+
+It returns a folder with weights and tokenizer that may be trusted, or raises ModelMissing
+(nothing there) or ModelCorrupt (something is there, but not the published files).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoryd.adapters.embed_catalogue import TOKENIZER, Known, check_hash, verify, weights_of
+from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
+
+HUB_TIMEOUT = 5.0  # a hub that does not answer at once is one that is not there
+INDEX_TIMEOUT = 900.0  # a wheel of 80 MB over a slow line
+# Everything small that says how to run the model; never the other frameworks' weights.
+HUB_FILES = ["*.json", "*.txt", "1_*/*", "2_*/*"]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for. `work` is a folder for downloads that is removed afterwards."""
+
+    model: str
+    known: Known | None
+    models_dir: Path | None
+    work: Path
+    progress: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A folder with a model. `known`: its files were checked against this entry."""
+
+    folder: Path
+    source: str
+    known: Known | None = None
+
+
+Origin = Callable[[Search], Found]
+
+
+def installed_package(search: Search) -> Found:
+    """The package that carries the weights; it is looked up, never imported."""
+    known = _catalogued(search)
+    spec = importlib.util.find_spec(known.package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelMissing(f"package {known.package}: not installed")
+    folder = Path(spec.submodule_search_locations[0]) / known.inside
+    return _checked(Found(folder, f"package {known.package}", known))
+
+
+def models_folder(search: Search) -> Found:
+    """A folder of the model's name in the configured directory of models."""
+    if search.models_dir is None:
+        raise ModelMissing("models directory: none configured")
+    for name in dict.fromkeys((search.model, search.model.rsplit("/", 1)[-1])):
+        if (search.models_dir / name).is_dir():
+            folder = search.models_dir / name
+            return _checked(Found(folder, f"folder {folder}", search.known))
+    raise ModelMissing(f"models directory {search.models_dir}: no folder {search.model}")
+
+
+def hugging_face_cache(search: Search) -> Found:
+    """A snapshot that another program has downloaded from the hub."""
+    cache = _hub_cache()
+    repository = _repository(search)
+    snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"
+    problem: EmbedError = ModelMissing(f"Hugging Face cache {cache}: no {repository}")
+    for folder in sorted(snapshots.glob("*"), key=lambda path: -path.stat().st_mtime):
+        try:
+            return _checked(Found(folder, f"Hugging Face cache {folder}", search.known))
+        except EmbedError as exc:
+            problem = exc
+    raise problem
+
+
+def chroma_cache(search: Search) -> Found:
+    """The archive that ChromaDB downloads for its default model.
+
+    The archive and not the files unpacked beside it: its hash is the published one.
+    """
+    known = _catalogued(search)
+    place = Path.home() / ".cache" / "chroma" / "onnx_models" / known.name
+    archive = place / "onnx.tar.gz"
+    if not known.chroma_sha256 or not archive.is_file():
+        raise ModelMissing(f"ChromaDB's cache {place}: no archive")
+    check_hash(archive, known.chroma_sha256)
+    folder = search.work / "chroma"
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return Found(folder / "onnx", f"ChromaDB's cache {place}", known)
+
+
+def hub(search: Search) -> Found:
+    """The model hub, if it can be reached."""
+    repository = _repository(search)
+    library: Any = importlib.import_module("huggingface_hub")  # half a second: only when needed
+    library.utils.disable_progress_bars()
+    search.progress(f"Asking the model hub for {repository}")
+    folder = search.work / "hub" / repository.rsplit("/", 1)[-1]
+    weights = search.known.weights if search.known else "model.safetensors"
+    try:
+        library.snapshot_download(
+            repository,
+            local_dir=folder,
+            allow_patterns=[*HUB_FILES, weights],
+            etag_timeout=HUB_TIMEOUT,
+        )
+    except Exception as exc:  # it raises those of its own, of its HTTP client and of the system
+        raise ModelMissing(f"model hub: {type(exc).__name__}") from exc
+    return _checked(Found(folder, f"model hub {repository}", search.known))
+
+
+def package_index(search: Search) -> Found:
+    """The user's own package index: the pinned wheel, of which only the files are taken."""
+    known = _catalogued(search)
+    wheels = search.work / "wheels"
+    search.progress(f"Downloading {known.requirement} from the package index")
+    _download_wheel(known.requirement, wheels)
+    wheel = next(wheels.glob("*.whl"))
+    inside = f"{known.package}/{known.inside}/"
+    folder = search.work / "wheel"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder, [name for name in archive.namelist() if inside in name])
+    return _checked(Found(folder / inside, f"package index {known.requirement}", known))
+
+
+def _download_wheel(requirement: str, into: Path) -> None:
+    options = ["--no-deps", "--no-cache-dir", "--no-input", "--only-binary=:all:", "--quiet"]
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", *options]
+    try:
+        done = subprocess.run(
+            [*command, "--dest", str(into), requirement],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=INDEX_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise ModelMissing(f"package index: {exc}") from exc
+    if done.returncode:
+        said = (done.stderr.strip() or "pip failed").splitlines()[-1]
+        raise ModelMissing(f"package index, {requirement}: {said}")
+
+
+def _catalogued(search: Search) -> Known:
+    if search.known is None:
+        raise ModelMissing(f"catalogue: {search.model} is not in it")
+    return search.known
+
+
+def _repository(search: Search) -> str:
+    """The model's name on the hub; bare names are sentence-transformers' own models."""
+    name = search.known.hub if search.known else search.model
+    if not name:
+        raise ModelMissing(f"model hub: does not have these weights of {search.model}")
+    return name if "/" in name else f"sentence-transformers/{name}"
+
+
+def _hub_cache() -> Path:
+    if named := os.environ.get("HF_HUB_CACHE"):
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{base}/huggingface"
+    return Path(home).expanduser() / "hub"
+
+
+def _checked(found: Found) -> Found:
+    """The same, once its files are known to be the published ones."""
+    if found.known is not None:
+        verify(found.folder, found.known)
+    elif not weights_of(found.folder) or not (found.folder / TOKENIZER).is_file():
+        raise ModelCorrupt(f"{found.folder / TOKENIZER} is missing.")
+    return found

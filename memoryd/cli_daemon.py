@@ -1,0 +1,162 @@
+"""The verbs about the daemon itself: run it, look at it, end it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+from memoryd import places
+from memoryd.cli_text import (
+    BOLD,
+    RED,
+    clean,
+    long_span,
+    moment,
+    note,
+    paint,
+    rows,
+    say,
+    say_json,
+    size,
+)
+from memoryd.client_answers import Status
+from memoryd.errors import MemorydError
+
+END = 20.0  # seconds for a daemon to end; it drains its calls for up to ten
+PATIENCE = 15.0  # seconds for an answer about itself
+LOOK = 0.05  # seconds between two looks where the system cannot tell when a process ends
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Run the daemon until it is told to stop."""
+    from memoryd.config import load
+    from memoryd.daemon import run
+
+    file = Path(options.config) if options.config else None
+    config = load(file, flags={"memory.path": options.data_dir})
+    listen = places.socket_path(options.socket, options.data_dir)
+    return run(config, socket=listen, log_file=options.log_file)
+
+
+def mcp(options: argparse.Namespace) -> int:
+    """The shim. The command takes it before it comes here; this is for those who call `main`."""
+    from memoryd.shim import main
+
+    flags = {"--data-dir": options.data_dir, "--socket": options.socket}
+    return main(["mcp", *(word for flag in flags.items() if flag[1] for word in flag)])
+
+
+def setup(options: argparse.Namespace) -> int:
+    """Find or fetch the model and prepare it, so that no call ever waits for it."""
+    from memoryd.config import load
+    from memoryd.wiring import prepare_model
+
+    file = Path(options.config) if options.config else None
+    config = load(file, flags={"memory.path": options.data_dir})
+    prepared = prepare_model(config, progress=note)
+    if options.json:
+        facts = {"model": prepared.identity, "dimension": prepared.dimension}
+        say_json(facts | {"folder": str(prepared.folder)})
+        return 0
+    say(f"Ready: {prepared.identity}, {prepared.dimension} numbers a vector")
+    say(f"In {prepared.folder}")
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    """Show how the daemon is; exit code 1 if none runs."""
+    from memoryd.client import DaemonUnavailable
+
+    try:
+        found = asyncio.run(_status(options))
+    except DaemonUnavailable:
+        if not options.json:
+            raise
+        listen = places.socket_path(options.socket, options.data_dir)
+        say_json({"health": "stopped", "socket": str(listen)})
+        return 1
+    if options.json:
+        say_json(found)
+        return 0
+    health = paint(found["health"], RED if found["health"] == "failed" else BOLD)
+    say(f"memoryd {found['version']}  {health}")
+    for row in rows({name: clean(value) for name, value in _facts(found).items()}):
+        say(row)
+    return 0
+
+
+def stop(options: argparse.Namespace) -> int:
+    """End the daemon and wait until it is gone; it is no failure if none runs."""
+    from memoryd.client import DaemonUnavailable
+
+    try:
+        pid = asyncio.run(_status(options))["pid"]
+    except DaemonUnavailable as exc:
+        say_json({"stopped": False, "pid": None}) if options.json else say(exc.message)
+        return 0
+    if not _end(pid):
+        raise MemorydError(
+            f"The daemon (process {pid}) has not ended within {END:g} seconds.",
+            code="still_running",
+            hint=f"Run: kill -KILL {pid}",
+        )
+    say_json({"stopped": True, "pid": pid}) if options.json else say(f"Stopped process {pid}.")
+    return 0
+
+
+async def _status(options: argparse.Namespace) -> Status:
+    from memoryd.client import Client
+
+    async with Client(options.socket, data_dir=options.data_dir, timeout=PATIENCE) as daemon:
+        return await daemon.status()
+
+
+def _facts(found: Status) -> dict[str, str]:
+    facts = {"uptime": f"{long_span(found['uptime_seconds'])} (process {found['pid']})"}
+    if "memories" in found:
+        counts = found["memories"]
+        each = ", ".join(f"{count} {type}" for type, count in counts.items())
+        facts["memories"] = f"{sum(counts.values())} ({each})"
+        end = found.get("next_expiry")
+        facts["next expiry"] = moment(end) if end else "none"
+        facts["sessions"] = f"{found.get('sessions', 0)} in RAM"
+        facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
+    if pending := found.get("pending_vectors"):
+        facts["without vector"] = f"{pending}, found by words only"
+    if trouble := found.get("store", {}).get("error"):
+        facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
+    facts["memory"] = size(found["resident_bytes"])
+    facts["disk"] = f"{size(found['disk_bytes'])} in {found['data_dir']}"
+    return facts
+
+
+def _end(pid: int) -> bool:
+    """Ask a process to end; whether it did, in time."""
+    try:
+        watch = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return True
+    if watch is None:
+        return _gone(pid)
+    try:
+        # The descriptor, not the number: it stays this process's, and tells at once.
+        return bool(select.select([watch], [], [], END)[0])
+    finally:
+        os.close(watch)
+
+
+def _gone(pid: int) -> bool:
+    until = time.monotonic() + END
+    while time.monotonic() < until:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(LOOK)
+    return False

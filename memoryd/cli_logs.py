@@ -1,0 +1,96 @@
+"""`memoryd logs`: the last lines of the daemon's log, and those that come."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from memoryd import places
+from memoryd.cli_text import DIM, clean, paint, say, say_json
+from memoryd.errors import NotFound
+
+LOOK = 0.2  # seconds between two looks at a log that is followed
+HEAD = ("timestamp", "level", "event")  # of an event; the rest are its keys
+
+
+def logs(options: argparse.Namespace) -> int:
+    """Show the end of the log; with --follow until interrupted."""
+    path = places.log_path(options.data_dir)
+    show = _show_json if options.json else _show
+    try:
+        with path.open(encoding="utf-8", errors="replace") as log:
+            for line in deque(log, options.lines):
+                show(line)
+            end = log.tell()
+    except OSError as exc:
+        raise NotFound(
+            f"There is no log at {path}.",
+            hint="A daemon in the foreground logs to its terminal, one of systemd to the journal: "
+            "journalctl --user -u memoryd",
+        ) from exc
+    if options.follow:
+        for line in _coming(path, end):
+            show(line)
+    return 0
+
+
+def _coming(path: Path, start: int) -> Iterator[str]:
+    """Lines as they are written, for ever; also across a rotation of the file."""
+    log, pending = _reopen(path, start), ""
+    try:
+        while True:
+            pending += log.read()
+            while "\n" in pending:
+                line, _, pending = pending.partition("\n")
+                yield line
+            sys.stdout.flush()
+            time.sleep(LOOK)
+            if _rotated(path, log):
+                log.close()
+                log = _reopen(path, 0)
+    finally:
+        log.close()
+
+
+def _reopen(path: Path, start: int) -> IO[str]:
+    log = path.open(encoding="utf-8", errors="replace")
+    log.seek(start)
+    return log
+
+
+def _rotated(path: Path, log: IO[str]) -> bool:
+    try:
+        return path.stat().st_ino != os.fstat(log.fileno()).st_ino
+    except FileNotFoundError:  # between the renaming and the new file
+        return False
+
+
+def _show_json(line: str) -> None:
+    event = _event(line)
+    say_json({"event": line.rstrip("\n")} if event is None else event)
+
+
+def _show(line: str) -> None:
+    event = _event(line)
+    if event is None:
+        say(clean(line.rstrip("\n")))
+        return
+    when, level, name = (str(event.pop(key, "")) for key in HEAD)
+    keys = " ".join(f"{key}={value}" for key, value in event.items())
+    say(clean(f"{when[:19]} {level:<8} {name}") + (f"  {paint(clean(keys), DIM)}" if keys else ""))
+
+
+def _event(line: str) -> dict[str, object] | None:
+    """The event on a line; None if it is something else, such as a crash."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "event" in found else None

@@ -1,0 +1,133 @@
+"""What a client is told, and what it may ask for, in the shapes of the wire. Times are ISO 8601."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+
+class Memory(TypedDict):
+    """One memory; `expires_at` is None for what is kept."""
+
+    id: str
+    content: str
+    type: str
+    created_at: str
+    expires_at: str | None
+    metadata: dict[str, Any]
+    name: NotRequired[str]
+    session_id: NotRequired[str]
+    pinned: NotRequired[bool]
+
+
+class Stored(Memory):
+    """The memory as it is now. `duplicate`: an identical fact was already there."""
+
+    duplicate: bool
+    replaced: NotRequired[bool]
+    warnings: list[str]
+
+
+class Hit(Memory):
+    """A memory that a search found; `passage` is the part of a long content that matched."""
+
+    score: float
+    passage: NotRequired[str]
+
+
+class Page(TypedDict):
+    """The hits, best first. `warnings` says where quality dropped, in plain sentences."""
+
+    results: list[Hit]
+    warnings: list[str]
+
+
+class Forgotten(TypedDict):
+    """`success` is true only if the memory existed and is gone."""
+
+    success: bool
+    id: str
+
+
+class Turn(Memory):
+    """A message as it was recorded: a conversation memory with its place in the session."""
+
+    order: int
+
+
+class Message(TypedDict):
+    """One message of a window."""
+
+    id: str
+    role: str
+    content: str
+    at: str
+    order: NotRequired[int]
+    speaker: NotRequired[str]
+
+
+class Window(TypedDict):
+    """The last messages of a session, oldest first."""
+
+    session_id: str
+    messages: list[Message]
+
+
+class Cleared(TypedDict):
+    """How many messages the window held; the memories remain."""
+
+    session_id: str
+    cleared: int
+
+
+class Status(TypedDict):
+    """What the daemon says about itself. The counts are there once the memories are open."""
+
+    health: str
+    version: str
+    pid: int
+    uptime_seconds: float
+    data_dir: str
+    resident_bytes: int
+    disk_bytes: int
+    memories: NotRequired[dict[str, int]]
+    next_expiry: NotRequired[str | None]
+    sessions: NotRequired[int]
+    pending_vectors: NotRequired[int]
+    model: NotRequired[str | None]
+    model_trouble: NotRequired[str | None]
+    store: NotRequired[dict[str, Any]]
+
+
+class StoreOptions(TypedDict, total=False):
+    """What may be said about a memory besides its text and type; None means not given."""
+
+    metadata: dict[str, Any] | None
+    name: str | None
+    session_id: str | None
+    expires_at: str | float | None
+    pinned: bool | None
+
+
+class SearchOptions(TypedDict, total=False):
+    """What may bound a search; None means not given."""
+
+    memory_type: str | None
+    limit: int | None
+    min_score: float | None
+    session_id: str | None
+    metadata: dict[str, Any] | None
+    since: str | float | None
+    until: str | float | None
+
+
+class ClientOptions(TypedDict, total=False):
+    """What may be said when a client is made; see `Client`."""
+
+    data_dir: Path | str | None
+    config: Path | str | None
+    tcp: tuple[str, int] | None
+    token: str | None
+    start: bool
+    session_id: str | None
+    timeout: float

@@ -1,0 +1,65 @@
+"""What can go wrong between a client and the daemon, and the daemon's own errors as ours.
+
+MemorydError
+├── DaemonUnavailable   nobody answers, or not as a memoryd; the call was not made
+│   └── DaemonNotStarted    it was to be started, and could not be
+└── DaemonLost          the connection ended, or the answer did not come, while a call ran
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from memoryd import errors
+from memoryd.errors import InvalidInput, MemorydError, StoreError
+
+
+class DaemonUnavailable(MemorydError):
+    """No daemon answers; the call was not made."""
+
+    code = "daemon_unavailable"
+    hint = "Run: memoryd serve"
+
+
+class DaemonNotStarted(DaemonUnavailable):
+    """A daemon was started for this call and ended at once."""
+
+    hint = ""
+
+
+class DaemonLost(MemorydError):
+    """The answer will not come: the call may or may not have been done."""
+
+    code = "daemon_lost"
+    hint = "Look whether it was done, then call again; the next call reconnects."
+
+
+KINDS: dict[str, type[MemorydError]] = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, MemorydError)
+}
+KINDS["warming"] = MemorydError  # of the doors, which a client does not have
+
+
+def told(error: Mapping[str, Any]) -> MemorydError:
+    """The daemon's error as one of ours: code, sentence and hint are kept.
+
+    A code without a class of its own is one of the many that refuse input.
+    """
+    code, message = str(error.get("code", "")), str(error.get("message", ""))
+    kind = KINDS.get(code) or (StoreError if code.startswith("store_") else InvalidInput)
+    return kind(message, code=code or None, hint=str(error.get("hint", "")))
+
+
+# A resource is refused by a JSON-RPC error, which has a sentence only.
+SENTENCE = re.compile(r"Error \((?P<code>\w+)\): (?P<message>.*?)(?:\nTry: (?P<hint>.*))?", re.S)
+
+
+def told_in_words(text: str) -> MemorydError:
+    """The same from the words that a person would read."""
+    if found := SENTENCE.fullmatch(text):
+        return told({key: value or "" for key, value in found.groupdict().items()})
+    return MemorydError(text or "The daemon refused the call without a reason.")

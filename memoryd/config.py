@@ -1,0 +1,216 @@
+"""Configuration: one frozen value, loaded once, handed out in parts.
+
+Defaults < YAML file < MEMORYD_* < flags. A setting is `section.key`; its variable is
+MEMORYD_SECTION_KEY. An unknown key is an error that names the nearest known one: a typo that
+is silently ignored costs more than a start that fails.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from memoryd.errors import ConfigError
+from memoryd.places import config_file
+from memoryd.settings import SECTIONS, TYPES, Config, keys, variable
+
+# Short variables for what every process of one installation must agree on.
+SHORT_VARIABLES = {"MEMORYD_DATA_DIR": "memory.path"}
+NOT_SETTINGS = {"MEMORYD_CONFIG", "MEMORYD_SOCKET"}  # read by whoever starts or connects
+
+
+def load(
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Config:
+    """The configuration from file, environment and flags; raises ConfigError.
+
+    `file` None: MEMORYD_CONFIG, else the user's file if there is one. `flags` maps
+    `section.key` to a value; a flag that is None was not given.
+    """
+    environ = os.environ if environ is None else environ
+    named = file or (Path(environ["MEMORYD_CONFIG"]) if environ.get("MEMORYD_CONFIG") else None)
+    config = _merge(Config(), _from_file(named or config_file(), required=named is not None))
+    config = _merge(config, _from_environment(environ))
+    given = {k: v for k, v in (flags or {}).items() if v is not None}
+    return _merge(config, {key: (value, f"flag for {key}") for key, value in given.items()})
+
+
+Found = dict[str, tuple[object, str]]  # key -> value and where it was set
+
+
+def _merge(config: Config, found: Found) -> Config:
+    for key, (value, where) in found.items():
+        section, _, name = key.partition(".")
+        if key not in keys():
+            raise _unknown(key, keys(), where)
+        checked = _checked(key, value, where)
+        part = replace(getattr(config, section), **{name: checked})
+        config = replace(config, **{section: part})
+    return config
+
+
+def _from_file(path: Path, *, required: bool) -> Found:
+    import yaml  # late: the shim and the client read no YAML
+
+    where = str(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = yaml.safe_load(text)
+    except FileNotFoundError as exc:
+        if not required:
+            return {}
+        raise ConfigError(f"There is no configuration file {where}.") from exc
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"The configuration file {where} cannot be read: {exc}.") from exc
+    except yaml.YAMLError as exc:
+        problem = " ".join(str(exc).split())
+        raise ConfigError(f"The configuration file {where} is not valid YAML: {problem}.") from exc
+    return _flatten(data, where)
+
+
+def _flatten(data: object, where: str) -> Found:
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where} must hold sections such as `memory:`, not a bare value.")
+    found: Found = {}
+    for section, values in data.items():
+        if section not in SECTIONS:
+            raise _unknown(str(section), [*SECTIONS, *keys()], where)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            raise ConfigError(f"`{section}` in {where} must be a section with keys under it.")
+        found |= {f"{section}.{name}": (value, where) for name, value in values.items()}
+    return found
+
+
+def _from_environment(environ: Mapping[str, str]) -> Found:
+    known = {variable(key): key for key in keys()} | SHORT_VARIABLES
+    found: Found = {}
+    # Short names first, so that the full name of the same setting wins.
+    for name in sorted(environ, key=lambda name: (name not in SHORT_VARIABLES, name)):
+        if not name.startswith("MEMORYD_") or name in NOT_SETTINGS or environ[name] == "":
+            continue
+        if name not in known:
+            raise _unknown(name, list(known), "the environment")
+        found[known[name]] = (_parse_text(known[name], environ[name]), f"variable {name}")
+    return found
+
+
+def _parse_text(key: str, text: str) -> object:
+    """A variable's text as the YAML it would be in the file; a string setting stays text."""
+    import yaml
+
+    section, _, name = key.partition(".")
+    if TYPES[section][name] in (str, Path):
+        return text
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def _unknown(key: str, known: list[str], where: str) -> ConfigError:
+    tail = key.rpartition(".")[2]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or [
+        item for item in known if item.rpartition(".")[2] == tail
+    ]
+    near = near or difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+    return ConfigError(
+        f"There is no setting `{key}` ({where}). The nearest is `{near[0]}`.",
+        code="config_unknown_key",
+        hint="Every setting is listed in config/default.yaml.",
+    )
+
+
+def _checked(key: str, value: object, where: str) -> object:
+    """`value` as the type of the setting, in its range; ConfigError names key and place."""
+    section, _, name = key.partition(".")
+    wanted = TYPES[section][name]
+    converted = _converted(value, wanted)
+    if converted is None:
+        raise ConfigError(
+            f"`{key}` must be {_describe(wanted)}, not {value!r} ({where}).",
+            code="config_wrong_type",
+        )
+    limits = next(item for item in fields(SECTIONS[section]) if item.name == name).metadata
+    _check_range(key, converted, limits, where)
+    if key == "memory.timezone":
+        _check_zone(str(converted), where)
+    return converted
+
+
+def _converted(value: object, wanted: Any) -> object | None:
+    """The value as a `wanted`, or None where it is not one. True is not a number."""
+    if get_origin(wanted) is Literal:
+        return value if value in get_args(wanted) else None
+    if wanted is bool:
+        return value if isinstance(value, bool) else None
+    if wanted is Path:
+        return Path(str(value)).expanduser().absolute() if _is_text(value) and value else None
+    if wanted is str:
+        return str(value) if _is_text(value) else None
+    if get_origin(wanted) is dict:
+        return dict(value) if _is_text_mapping(value) and isinstance(value, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if wanted is int:
+        return value if isinstance(value, int) else None
+    return float(value) if math.isfinite(value) else None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | Path)
+
+
+def _is_text_mapping(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
+    )
+
+
+def _describe(wanted: Any) -> str:
+    if get_origin(wanted) is Literal:
+        return "one of " + ", ".join(get_args(wanted))
+    if get_origin(wanted) is dict:
+        return "a mapping of text to text"
+    names = {int: "a whole number", float: "a number", bool: "true or false"}
+    return names.get(wanted, "a path" if wanted is Path else "text")
+
+
+def _check_range(key: str, value: object, limits: Mapping[str, Any], where: str) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return
+    rules = {
+        "at least": "least" not in limits or value >= limits["least"],
+        "at most": "most" not in limits or value <= limits["most"],
+        "above": "above" not in limits or value > limits["above"],
+    }
+    for words, holds in rules.items():
+        if not holds:
+            bound = limits[words.split()[-1]]
+            raise ConfigError(
+                f"`{key}` must be {words} {bound:g}, not {value!r} ({where}).",
+                code="config_out_of_range",
+            )
+
+
+def _check_zone(name: str, where: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name) if name else None
+    except (ValueError, OSError, KeyError) as exc:
+        raise ConfigError(
+            f"`memory.timezone` names no known time zone: {name!r} ({where}).",
+            code="config_wrong_type",
+            hint="Use a name such as Europe/Vienna, or leave it empty for the system's.",
+        ) from exc

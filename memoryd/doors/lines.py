@@ -1,0 +1,202 @@
+"""One connection: newline-delimited JSON-RPC on a byte stream, served by the MCP server.
+
+The protocol library's own stdio transport drops malformed lines silently and has no limits, so
+the framing is ours. Malformed JSON is answered and the connection lives; an over-long line is
+answered and skipped; so many calls may be under way, then nothing more is read; and a client
+that does not take its answers is dropped. So memory is bounded whatever a peer does.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.abc
+import mcp.types as types
+from anyio.abc import ByteStream, SocketAttribute
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from memoryd.doors.tools import PEER, Peer
+from memoryd.engine.windows import new_session_id
+
+CHUNK = 65_536
+GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+CANCELLED = "notifications/cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one connection may use."""
+
+    line_bytes: int = 4 << 20
+    calls: int = 64  # under way at a time
+    send_seconds: float = 60.0  # a client that takes nothing for so long is gone
+    drain_seconds: float = 30.0  # for answers after the client closed its sending half
+
+
+class LineBuffer:
+    """Bytes to lines. A line over the limit comes out once, as None; the rest is skipped."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pending = bytearray()
+        self._skipping = False
+
+    def feed(self, data: bytes) -> Iterator[bytes | None]:
+        for piece in _pieces(data):
+            whole = piece.endswith(b"\n")
+            if not self._skipping:
+                self._pending += piece
+            if not self._skipping and len(self._pending) > self._limit:
+                self._skipping = True
+                self._pending.clear()
+                yield None
+            if whole:
+                if not self._skipping and self._pending.strip():
+                    yield bytes(self._pending)
+                self._skipping = False
+                self._pending.clear()
+
+
+def _pieces(data: bytes) -> list[bytes]:
+    """Whole lines with their newline, and what is left over."""
+    parts = data.split(b"\n")
+    ended = [part + b"\n" for part in parts[:-1]]
+    return ended + ([parts[-1]] if parts[-1] else [])
+
+
+class Connection:
+    """The two directions of one client and the calls that are under way."""
+
+    def __init__(self, stream: ByteStream, limits: Limits) -> None:
+        self._stream = stream
+        self._limits = limits
+        self._open: set[str | int] = set()
+        self._changed = anyio.Event()
+
+    async def serve(self, server: Server[Any]) -> None:
+        """Until the client is gone."""
+        incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        PEER.set(Peer(new_session_id()))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read, incoming[0], outgoing[0].clone())
+            tasks.start_soon(self._write, outgoing[1], tasks.cancel_scope)
+            await server.run(incoming[1], outgoing[0], server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._stream.aclose()
+
+    async def _read(
+        self,
+        messages: MemoryObjectSendStream[SessionMessage | Exception],
+        answers: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        lines = LineBuffer(self._limits.line_bytes)
+        async with messages, answers:
+            try:
+                async for data in _chunks(self._stream):
+                    for line in lines.feed(data):
+                        await self._take(line, messages, answers)
+                await self._drain()
+            except GONE:
+                return
+
+    async def _take(
+        self,
+        line: bytes | None,
+        messages: MemoryObjectSendStream[SessionMessage | Exception],
+        answers: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        try:
+            message = parse(line, self._limits.line_bytes)
+        except BadLine as exc:
+            await answers.send(SessionMessage(exc.answer))
+            return
+        if isinstance(message, types.JSONRPCRequest):
+            await self._until(lambda: len(self._open) < self._limits.calls)
+            self._open.add(message.id)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED:
+            self._done((message.params or {}).get("requestId"))
+        await messages.send(SessionMessage(message))
+
+    async def _write(
+        self, answers: MemoryObjectReceiveStream[SessionMessage], connection: anyio.CancelScope
+    ) -> None:
+        async with answers:
+            async for answer in answers:
+                text = answer.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    with anyio.fail_after(self._limits.send_seconds):
+                        await self._stream.send(text.encode() + b"\n")
+                except (TimeoutError, *GONE):
+                    connection.cancel()  # nobody takes the answers: no call is worth going on
+                    return
+                if isinstance(answer.message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._done(answer.message.id)
+
+    def _done(self, id: object) -> None:
+        if isinstance(id, str | int):
+            self._open.discard(id)
+            self._changed.set()
+
+    async def _until(self, holds: Any) -> None:
+        while not holds():
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+    async def _drain(self) -> None:
+        """The input has ended. A client that only closed its sending half gets its answers; one
+        that is gone altogether does not hold up anything."""
+        if not _hung_up(self._stream):
+            with anyio.move_on_after(self._limits.drain_seconds):
+                await self._until(lambda: not self._open)
+
+
+async def _chunks(stream: ByteStream) -> Any:
+    while True:
+        try:
+            yield await stream.receive(CHUNK)
+        except anyio.EndOfStream:
+            return
+
+
+def _hung_up(stream: ByteStream) -> bool:
+    sock = stream.extra(SocketAttribute.raw_socket, None)
+    if sock is None or not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLIN)
+    return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
+
+
+class BadLine(Exception):
+    """A line that is no message, with what to answer."""
+
+    def __init__(self, code: int, text: str, id: str | int | None = None) -> None:
+        super().__init__(text)
+        error = types.ErrorData(code=code, message=text)
+        self.answer = types.JSONRPCError(jsonrpc="2.0", id=id, error=error)
+
+
+def parse(line: bytes | None, limit: int) -> Any:
+    """The message on a line; BadLine with the JSON-RPC error to send."""
+    if line is None:
+        raise BadLine(types.INVALID_REQUEST, f"A line may have at most {limit} bytes.")
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as exc:
+        raise BadLine(types.PARSE_ERROR, "That line is not JSON.") from exc
+    try:
+        return types.jsonrpc_message_adapter.validate_python(data, by_name=False)
+    except (ValidationError, RecursionError) as exc:
+        id = data.get("id") if isinstance(data, dict) else None
+        known = id if isinstance(id, str | int) and not isinstance(id, bool) else None
+        raise BadLine(types.INVALID_REQUEST, "That is not a JSON-RPC message.", known) from exc

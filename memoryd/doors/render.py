@@ -1,0 +1,73 @@
+"""Memories and errors as clients read them: plain JSON values, times in ISO 8601 with zone."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+from typing import Any
+
+from memoryd.engine.windows import ORDER, ROLE, SPEAKER, Window
+from memoryd.errors import MemorydError
+from memoryd.model import Hit, Memory, Page, Stored
+
+
+def moment(at: float, zone: tzinfo | None) -> str:
+    """Local time with its offset, to the millisecond."""
+    when = datetime.fromtimestamp(at, zone) if zone else datetime.fromtimestamp(at).astimezone()
+    return when.isoformat(timespec="milliseconds")
+
+
+def memory(found: Memory, zone: tzinfo | None) -> dict[str, Any]:
+    """One memory; name, session and pin only where there is one."""
+    made: dict[str, Any] = {
+        "id": found.id,
+        "content": found.content,
+        "type": str(found.type),
+        "created_at": moment(found.created_at, zone),
+        "expires_at": None if found.expires_at is None else moment(found.expires_at, zone),
+        "metadata": dict(found.metadata),
+    }
+    extra = {"name": found.name, "session_id": found.session_id, "pinned": found.pinned or None}
+    return made | {key: value for key, value in extra.items() if value is not None}
+
+
+def hit(found: Hit, zone: tzinfo | None) -> dict[str, Any]:
+    made = memory(found.memory, zone) | {"score": round(found.score, 4)}
+    return made if found.passage is None else made | {"passage": found.passage}
+
+
+def page(found: Page, zone: tzinfo | None) -> dict[str, Any]:
+    return {"results": [hit(h, zone) for h in found.hits], "warnings": list(found.warnings)}
+
+
+def stored(done: Stored, zone: tzinfo | None) -> dict[str, Any]:
+    how = {"duplicate": done.duplicate, "replaced": done.replaced}
+    return memory(done.memory, zone) | how | {"warnings": list(done.warnings)}
+
+
+def window(found: Window, zone: tzinfo | None) -> dict[str, Any]:
+    return {
+        "session_id": found.session_id,
+        "messages": [message(m, zone) for m in found.messages],
+    }
+
+
+def message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:
+    """One message of a window."""
+    made = {
+        "id": said.id,
+        "role": said.metadata[ROLE],
+        "content": said.content,
+        "at": moment(said.created_at, zone),
+        "order": said.metadata[ORDER],
+    }
+    return made | ({"speaker": said.metadata[SPEAKER]} if SPEAKER in said.metadata else {})
+
+
+def error(exc: MemorydError) -> dict[str, str]:
+    """Code, sentence and hint."""
+    return {"code": exc.code, "message": exc.message, "hint": exc.hint}
+
+
+def error_text(exc: MemorydError) -> str:
+    """The same for a reader."""
+    return f"Error ({exc.code}): {exc.message}" + (f"\nTry: {exc.hint}" if exc.hint else "")

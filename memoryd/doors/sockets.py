@@ -1,0 +1,121 @@
+"""The Unix socket and the TCP port: accept, admit, serve lines."""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import structlog
+from anyio.abc import SocketAttribute, SocketListener
+from mcp.server.lowlevel import Server
+
+from memoryd.doors.lines import Connection, Limits
+from memoryd.errors import MemorydError
+from memoryd.places import peer_uid
+
+log = structlog.get_logger()
+BACKLOG = 1024
+TOKEN_BYTES = 512  # longest token line
+TOKEN_SECONDS = 10.0
+
+
+class CannotListen(MemorydError):
+    """The socket or port cannot be had."""
+
+    code = "cannot_listen"
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """A listening socket that only its owner can reach. The caller holds the daemon's lock, so
+    whatever lies at `path` is left over from a daemon that is dead."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
+            raise CannotListen(f"{path} is in the way: it is not a socket.")
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        finally:
+            os.umask(before)
+        listener.listen(BACKLOG)
+    except OSError as exc:
+        too_long = "AF_UNIX path too long" in str(exc) or exc.errno == errno.ENAMETOOLONG
+        hint = "Choose a shorter path with --socket." if too_long else "Choose another --socket."
+        raise CannotListen(f"Cannot listen on {path}: {exc}.", hint=hint) from exc
+    return listener
+
+
+def bind_tcp(host: str, port: int) -> socket.socket:
+    """A listening TCP socket."""
+    try:
+        return socket.create_server((host, port), backlog=BACKLOG)
+    except OSError as exc:
+        raise CannotListen(
+            f"Cannot listen on {host}:{port}: {exc.strerror or exc}.", hint="Choose another port."
+        ) from exc
+
+
+class LineDoor:
+    """Serves connections of one listening socket. With a token, its line must come first."""
+
+    def __init__(self, server: Server[Any], limits: Limits, most: int, token: str = "") -> None:
+        self._server = server
+        self._limits = limits
+        self._most = most
+        self._token = token.encode()
+        self.connections = 0
+
+    async def serve(
+        self,
+        listening: socket.socket,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        listening.setblocking(False)
+        listener = await SocketListener.from_socket(listening)
+        async with listener:
+            task_status.started()
+            await listener.serve(self._handle)
+
+    async def _handle(self, stream: anyio.abc.SocketStream) -> None:
+        """One client. Whatever goes wrong with it stays with it."""
+        try:
+            async with stream:
+                if self.connections >= self._most:
+                    log.warning("connection_refused", reason="too many", most=self._most)
+                    return
+                self.connections += 1
+                try:
+                    if await self._admitted(stream):
+                        await Connection(stream, self._limits).serve(self._server)
+                finally:
+                    self.connections -= 1
+        except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass  # the client went away
+        except* Exception as group:
+            log.error("connection_failed", error=[type(e).__name__ for e in group.exceptions])
+
+    async def _admitted(self, stream: anyio.abc.SocketStream) -> bool:
+        if not self._token:
+            uid = peer_uid(stream.extra(SocketAttribute.raw_socket))
+            if uid is not None and uid != os.getuid():
+                log.warning("connection_refused", reason="another user")
+                return False
+            return True
+        given = b""
+        with anyio.move_on_after(TOKEN_SECONDS):
+            while not given.endswith(b"\n") and len(given) < TOKEN_BYTES:
+                given += await stream.receive(1)  # byte by byte: the rest is not ours to take
+        if hmac.compare_digest(given.strip(), self._token):
+            return True
+        log.warning("connection_refused", reason="token")
+        return False

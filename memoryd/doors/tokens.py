@@ -1,0 +1,44 @@
+"""The token of the network doors: a file that only its owner can read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from memoryd.errors import MemorydError
+
+
+class BadToken(MemorydError):
+    """The token's file cannot be used as it is."""
+
+    code = "token_invalid"
+
+
+def read_token(path: Path) -> str:
+    """The token; made if there is none. A file that others can read is refused."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _checked(path)
+    except OSError as exc:
+        raise BadToken(f"The token file {path} cannot be made: {exc.strerror}.") from exc
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(handle, "w") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _checked(path: Path) -> str:
+    try:
+        mode, token = path.stat().st_mode, path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise BadToken(f"The token file {path} cannot be read.") from exc
+    if stat.S_IMODE(mode) & 0o077:
+        raise BadToken(f"Others can read the token in {path}.", hint=f"Run: chmod 600 {path}")
+    if len(token) < 16 or any(c.isspace() for c in token):
+        raise BadToken(
+            f"{path} holds no usable token.", hint="Remove it: a new one is made at the next start."
+        )
+    return token

@@ -1,0 +1,120 @@
+"""The HTTP door: MCP at /mcp, and /health. Token, Host and Origin are checked here, for every
+path, because the protocol library checks them only for its own and takes any local port for a
+friend."""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import anyio
+import anyio.abc
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from memoryd import __version__
+from memoryd.doors.gate import Gate
+from memoryd.doors.server import McpServer
+from memoryd.doors.tools import PEER, Peer
+from memoryd.settings import DoorSettings
+
+OPEN_PATHS = ("/health",)  # says that it lives, and nothing else
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Guard:
+    """Lets in what has the token and was meant for us."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: set[str]) -> None:
+        self._app = app
+        self._token = f"Bearer {token}".encode()
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if refusal := self._refusal(scope["path"], headers):
+                await refusal(scope, receive, send)
+                return
+            session = headers.get("mcp-session-id")
+            PEER.set(Peer(f"http-{session}" if session else None))
+        await self._app(scope, receive, send)
+
+    def _refusal(self, path: str, headers: Headers) -> JSONResponse | None:
+        if headers.get("host", "") not in self._hosts:
+            return _no(421, "host_refused", "This address is not served here.")
+        origin = headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in self._hosts:
+            return _no(403, "origin_refused", "Pages of other sites may not call memoryd.")
+        given = headers.get("authorization", "").encode()
+        if path not in OPEN_PATHS and not hmac.compare_digest(given, self._token):
+            return _no(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
+        return None
+
+
+def _no(status: int, code: str, message: str) -> JSONResponse:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
+
+
+class _Server(uvicorn.Server):
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return nullcontext()  # signals are the daemon's
+
+
+def web_app(server: McpServer, gate: Gate, token: str, hosts: set[str], limit: int) -> ASGIApp:
+    """The guarded application."""
+
+    async def health(request: Request) -> JSONResponse:
+        return JSONResponse({"health": gate.stage, "version": __version__})
+
+    app: Starlette = server.lowlevel.streamable_http_app(
+        custom_starlette_routes=[Route("/health", health)],
+        max_request_body_size=limit,
+        # Checked by Guard already, and more strictly.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return Guard(app, token, hosts)
+
+
+async def serve_web(
+    server: McpServer,
+    gate: Gate,
+    doors: DoorSettings,
+    token: str,
+    listening: socket.socket,
+    *,
+    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled; started once it listens."""
+    port = listening.getsockname()[1]
+    names = {*LOCAL, doors.http_host}
+    hosts = {f"{name}:{port}" for name in names} | (names if port == 80 else set())
+    app = web_app(server, gate, token, hosts, doors.max_line_bytes)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1
+    )
+    http = _Server(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_run, http, listening)
+        while not http.started:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await anyio.sleep(0.01)
+        task_status.started()
+
+
+async def _run(http: Any, listening: socket.socket) -> None:
+    try:
+        await http.serve(sockets=[listening])
+    except anyio.get_cancelled_exc_class():
+        http.should_exit = True
+        with anyio.CancelScope(shield=True):
+            await http.shutdown(sockets=[listening])
+        raise

@@ -1,0 +1,151 @@
+"""What callers may ask for. Each check returns the clean value or raises InvalidInput with a
+stable code, a sentence and a hint; all of them run before anything is changed."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from datetime import UTC, date, datetime, tzinfo
+
+from memoryd.errors import InvalidInput
+
+MAX_LIMIT = 1000
+MAX_NAME = 200
+MAX_QUERY = 1_000_000
+LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
+
+def content(value: object, max_bytes: int) -> str:
+    """Text that can be kept, embedded and found again."""
+    if not isinstance(value, str):
+        raise _refused("content_not_text", f"Content must be text, not {_kind(value)}.")
+    size = len(_utf8(value, "content_has_surrogate", "Content"))
+    if "\0" in value:
+        raise _refused("content_has_nul", "Content holds a NUL character.", "Remove it.")
+    if not _is_visible(value):
+        raise _refused("content_empty", "Content is empty.", "Give some text to remember.")
+    if size > max_bytes:
+        raise _refused(
+            "content_too_long",
+            f"Content has {size} bytes; at most {max_bytes} can be kept as one memory.",
+            "Split it, or raise memory.max_content_bytes.",
+        )
+    return value
+
+
+def query(value: object) -> str:
+    """The text of a search; it must be text, and may be of any kind."""
+    if not isinstance(value, str):
+        raise _refused("query_not_text", f"The query must be text, not {_kind(value)}.")
+    _utf8(value, "query_has_surrogate", "The query")
+    if not _is_visible(value):
+        raise _refused("query_empty", "The query is empty.", "Say what to look for.")
+    if len(value) > MAX_QUERY:
+        raise _refused("query_too_long", f"The query is over {MAX_QUERY} characters.")
+    return value.replace("\0", " ")
+
+
+def limit(value: object) -> int:
+    """How many results: 1 to MAX_LIMIT."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
+        raise _refused(
+            "limit_invalid",
+            f"The limit must be a whole number from 1 to {MAX_LIMIT}, not {value!r}.",
+        )
+    return value
+
+
+def count(value: object, what: str) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _refused(f"{what}_invalid", f"{what} must be a whole number above 0, not {value!r}.")
+    return value
+
+
+def min_score(value: object) -> float:
+    """The least score of a result: 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise _refused(
+            "min_score_invalid", f"min_score must be a number from 0 to 1, not {value!r}."
+        )
+    return float(value)
+
+
+def label(value: object, what: str) -> str | None:
+    """A name or a session id: a short line of text. Empty and None mean: not given."""
+    if value is None or value == "":
+        return None
+    code = f"{what}_invalid"
+    if not isinstance(value, str):
+        raise _refused(code, f"The {what} must be text, not {_kind(value)}.")
+    _utf8(value, code, f"The {what}")
+    if not _is_visible(value) or any(unicodedata.category(c) == "Cc" for c in value):
+        raise _refused(code, f"The {what} must be one line of visible text.")
+    if len(value) > MAX_NAME:
+        raise _refused(code, f"The {what} has {len(value)} characters; at most {MAX_NAME} fit.")
+    return value.strip()
+
+
+def flag(value: object, what: str) -> bool:
+    """True or false, nothing that merely looks like it."""
+    if not isinstance(value, bool):
+        raise _refused(f"{what}_invalid", f"{what} must be true or false, not {value!r}.")
+    return value
+
+
+def moment(value: object, what: str, zone: tzinfo | None) -> float | None:
+    """An instant in epoch seconds from a number, a datetime, a date or ISO 8601 text.
+
+    Without an offset the local time of `zone` is meant; a date alone is its first instant.
+    """
+    if value is None or value == "":
+        return None
+    found = _moment(value, zone)
+    if found is None or not math.isfinite(found) or not -LATEST <= found <= LATEST:
+        raise _refused(
+            f"{what}_invalid",
+            f"{what} is not a time: {value!r}.",
+            "Use ISO 8601, for example 2030-01-31T09:00:00+01:00, or epoch seconds.",
+        )
+    return found
+
+
+def _moment(value: object, zone: tzinfo | None) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value) if abs(value) <= LATEST else math.inf
+    try:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value.strip())
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime.combine(value, datetime.min.time())
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def _is_visible(text: str) -> bool:
+    """Something a reader could see: not only spaces, controls and invisible joiners."""
+    return any(unicodedata.category(c)[0] not in "CZ" for c in text)
+
+
+def _utf8(text: str, code: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as exc:
+        raise _refused(
+            code,
+            f"{what} holds half of a character (a lone surrogate).",
+            "Send valid Unicode text.",
+        ) from exc
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__
+
+
+def _refused(code: str, message: str, hint: str = "") -> InvalidInput:
+    return InvalidInput(message, code=code, hint=hint)

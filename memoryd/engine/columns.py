@@ -1,0 +1,86 @@
+"""What a search can filter on, as arrays over slots and postings of metadata. All exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.metadata import canonical
+from memoryd.model import Filter, Memory, MemoryType
+
+Mask = NDArray[np.bool_]
+TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
+FIRST_SIZE = 1024
+
+
+class Columns:
+    """One value a slot; a slot whose type is 0 is free."""
+
+    def __init__(self) -> None:
+        self._type = np.zeros(FIRST_SIZE, dtype=np.uint8)
+        self._created = np.zeros(FIRST_SIZE)
+        self._expires = np.zeros(FIRST_SIZE)
+        self._session = np.zeros(FIRST_SIZE, dtype=np.int64)
+        self._metadata: dict[tuple[str, str], set[int]] = {}
+
+    def set(self, slot: int, memory: Memory) -> None:
+        while slot >= len(self._type):
+            self._grow()
+        self._type[slot] = TYPE_CODE[memory.type]
+        self._created[slot] = memory.created_at
+        self._expires[slot] = math.inf if memory.expires_at is None else memory.expires_at
+        self._session[slot] = _session_code(memory.session_id)
+        for pair in _pairs(memory.metadata):
+            self._metadata.setdefault(pair, set()).add(slot)
+
+    def clear(self, slot: int, memory: Memory) -> None:
+        """Free the slot that `memory` had."""
+        self._type[slot] = 0
+        for pair in _pairs(memory.metadata):
+            self._metadata[pair].discard(slot)
+            if not self._metadata[pair]:
+                del self._metadata[pair]
+
+    def allowed(self, filter: Filter, now: float) -> Mask:
+        """Which slots a search may return: alive, not expired, and all of the filter."""
+        allowed: Mask = (self._type != 0) & (self._expires > now)
+        if filter.type is not None:
+            allowed &= self._type == TYPE_CODE[filter.type]
+        if filter.session_id is not None:
+            allowed &= self._session == _session_code(filter.session_id)
+        if filter.since is not None:
+            allowed &= self._created >= filter.since
+        if filter.until is not None:
+            allowed &= self._created < filter.until
+        for pair in _pairs(filter.metadata):
+            having = np.zeros(len(allowed), dtype=np.bool_)
+            having[list(self._metadata.get(pair, ()))] = True
+            allowed &= having
+        return allowed
+
+    def of_session(self, session_id: str, type: MemoryType) -> list[int]:
+        """Slots of this session and type."""
+        matches = (self._session == _session_code(session_id)) & (self._type == TYPE_CODE[type])
+        return [int(slot) for slot in np.flatnonzero(matches)]
+
+    def _grow(self) -> None:
+        for name in ("_type", "_created", "_expires", "_session"):
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate([column, np.zeros_like(column)]))
+
+
+def _session_code(session_id: str | None) -> int:
+    """64 bits for a session, 0 for none: nothing to keep, so nothing that only grows."""
+    if session_id is None:
+        return 0
+    digest = blake2b(session_id.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True) or 1
+
+
+def _pairs(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key, canonical(value)) for key, value in metadata.items()]

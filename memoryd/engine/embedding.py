@@ -1,0 +1,212 @@
+"""Text to vectors for many callers at once: two lanes, shared batches, a bounded cache.
+
+Documents and queries have a lane each. A lane takes whatever waits, encodes it in one batch
+on a thread, and hands the vectors out. One lane for both was rejected: a search would wait
+for the batch of a bulk store. Jobs in a lane take turns, so that one very long text does not
+hold up the short ones behind it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.errors import BadVector, EmbedError, MemorydError
+from memoryd.ports import Encoder, Passage
+from memoryd.settings import EmbeddingSettings
+
+Vector = NDArray[np.float32]
+Vectors = NDArray[np.float32]  # one row a text
+RUNNERS = 2  # batches of a lane that may be under way
+TURN = 4  # texts that a job may put into a batch before the next job has its turn
+BATCH_CHARS = 16_000  # bounds the time of one batch, whatever the texts' lengths
+LONG = 2_000  # characters from which splitting is worth a thread
+
+
+class VectorCache:
+    """The vectors of recent texts. Keys are digests: a forgotten text must not linger here."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
+
+    def get(self, text: str) -> Vector | None:
+        key = _digest(text)
+        if (vector := self._vectors.get(key)) is not None:
+            self._vectors.move_to_end(key)
+        return vector
+
+    def put(self, text: str, vector: Vector) -> None:
+        if self._size:
+            self._vectors[_digest(text)] = vector
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class _Job:
+    texts: list[str]
+    vectors: list[Vector | None]
+    todo: deque[int]
+    done: anyio.Event = field(default_factory=anyio.Event)
+    left: int = 0
+    error: MemorydError | None = None
+
+
+class Lane:
+    """One kind of text through one encoder, in shared batches."""
+
+    def __init__(self, encoder: Encoder, settings: EmbeddingSettings, *, query: bool) -> None:
+        self._encoder = encoder
+        self._query = query
+        self._batch_size = settings.batch_size
+        self._cache = VectorCache(settings.cache_size)
+        self._jobs: deque[_Job] = deque()
+        self._work = anyio.Event()
+        self._idle = RUNNERS
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector a text, in order; EmbedError or BadVector if the model cannot."""
+        vectors = [self._cache.get(text) for text in texts]
+        todo = deque(i for i, vector in enumerate(vectors) if vector is None)
+        if todo:
+            job = _Job(list(texts), vectors, todo, left=len(todo))
+            self._jobs.append(job)
+            self._work.set()
+            await job.done.wait()
+            if job.error is not None:
+                raise job.error
+        return [vector for vector in vectors if vector is not None]
+
+    async def run(self) -> None:
+        """Encode what waits, batch after batch."""
+        async with anyio.create_task_group() as tasks:
+            for _ in range(self._idle):
+                tasks.start_soon(self._run_one)
+
+    async def _run_one(self) -> None:
+        while True:
+            while batch := self._next_batch():
+                self._idle -= 1
+                await self._encode(batch)
+                self._idle += 1
+            if self._work.is_set():
+                self._work = anyio.Event()
+            await self._work.wait()
+
+    def _share(self) -> int:
+        """How many texts to take now: what waits, divided among the runners that are idle.
+
+        So many callers fall into two groups: one is embedded while the other is committed.
+        """
+        waiting = sum(len(job.todo) for job in self._jobs)
+        return min(self._batch_size, -(-waiting // self._idle))
+
+    def _next_batch(self) -> list[tuple[_Job, int]]:
+        batch: list[tuple[_Job, int]] = []
+        chars = 0
+        most = self._share()
+        while self._jobs and len(batch) < most and chars < BATCH_CHARS:
+            job = self._jobs.popleft()
+            for _ in range(min(TURN, len(job.todo), most - len(batch))):
+                i = job.todo.popleft()
+                batch.append((job, i))
+                chars += len(job.texts[i])
+            if job.todo:
+                self._jobs.append(job)
+        return batch
+
+    async def _encode(self, batch: list[tuple[_Job, int]]) -> None:
+        texts = [job.texts[i] for job, i in batch]
+        error: MemorydError | None = None
+        vectors: Sequence[Vector] = []
+        try:
+            encode = self._encoder.encode
+            found = await anyio.to_thread.run_sync(lambda: encode(texts, query=self._query))
+            vectors = list(checked(found, len(texts), self._encoder.dimension))
+        except MemorydError as exc:
+            error = exc
+        except Exception as exc:  # the model's library: any of its errors ends this batch only
+            error = EmbedError(f"The embedding model failed with {type(exc).__name__}.")
+            error.__cause__ = exc
+        for n, (job, i) in enumerate(batch):
+            if error is None:
+                job.vectors[i] = vectors[n]
+                self._cache.put(texts[n], vectors[n])
+            else:
+                job.error = error
+            job.left -= 1
+            if job.left == 0:
+                job.done.set()
+
+
+def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
+    """The vectors as float32, or BadVector: one bad row would poison every comparison."""
+    vectors = np.asarray(vectors, dtype=np.float32)
+    if vectors.shape != (count, dimension):
+        raise BadVector(f"The model returned shape {vectors.shape}, not {(count, dimension)}.")
+    if not np.isfinite(vectors).all():
+        raise BadVector("The model returned a vector with a number that is not finite.")
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if (norms < 1e-6).any():
+        raise BadVector("The model returned a vector of zero length.")
+    unit: Vectors = vectors / norms
+    return unit
+
+
+class Embedding:
+    """Both lanes of the model that serves. Until one is attached there are no vectors.
+
+    `trouble` says why there is no model, in a sentence for the answers.
+    """
+
+    def __init__(self, settings: EmbeddingSettings, encoder: Encoder | None = None) -> None:
+        self._settings = settings
+        self._lanes: list[Lane] = []
+        self._attached = anyio.Event()
+        self.encoder: Encoder | None = None
+        self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
+        if encoder is not None:
+            self.attach(encoder)
+
+    def attach(self, encoder: Encoder) -> None:
+        """From now on texts get vectors."""
+        self.encoder = encoder
+        self._lanes = [Lane(encoder, self._settings, query=query) for query in (False, True)]
+        self._attached.set()
+
+    async def run(self) -> None:
+        """Serve both lanes, once there is a model, until cancelled."""
+        await self._attached.wait()
+        async with anyio.create_task_group() as tasks:
+            for lane in self._lanes:
+                tasks.start_soon(lane.run)
+
+    async def document(self, text: str) -> tuple[Passage, ...]:
+        """The passages of a text with their vectors; none without a model."""
+        if self.encoder is None:
+            return ()
+        if len(text) > LONG:
+            spans = await anyio.to_thread.run_sync(self.encoder.split, text)
+        else:
+            spans = self.encoder.split(text)
+        vectors = await self._lanes[0].embed([text[start:end] for start, end in spans])
+        return tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
+
+    async def query(self, text: str) -> Vector | None:
+        """The vector of a query; None without a model."""
+        return (await self._lanes[1].embed([text]))[0] if self.encoder else None

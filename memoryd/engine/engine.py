@@ -1,0 +1,124 @@
+"""The engine: one object with every operation, open inside a block."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from memoryd.engine.embedding import Embedding
+from memoryd.engine.index import Index
+from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
+from memoryd.engine.recall import Recall
+from memoryd.engine.upkeep import Upkeep
+from memoryd.engine.windows import Window, Windows
+from memoryd.model import DAY, Lifetimes, Memory, MemoryType, is_expired
+from memoryd.ports import Encoder, Store
+from memoryd.settings import Config, MemorySettings
+from memoryd.tasks import task_group
+
+
+class Engine(Memories, Recall):
+    """Everything a door can ask for."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._upkeep = Upkeep(parts, self)
+        self._windows = Windows(parts, self)
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone that days and times are told in; None: the system's."""
+        return self._parts.lifetimes.zone
+
+    async def add_turn(
+        self, role: str, content: str, session_id: str, speaker: str | None = None
+    ) -> Memory:
+        """Store one message of a conversation and put it into its session's window."""
+        return await self._windows.add_turn(role, content, session_id, speaker)
+
+    async def context_window(self, session_id: str, max_turns: int | None = None) -> Window:
+        """The last messages of a session, oldest first."""
+        return await self._windows.window(session_id, max_turns)
+
+    async def clear_window(self, session_id: str) -> int:
+        """Empty a session's window; the memories remain. How many messages it held."""
+        return await self._windows.clear(session_id)
+
+    def state(self) -> dict[str, Any]:
+        """Counts and model, for status."""
+        now, index, encoder = self._parts.clock(), self._parts.index, self._parts.embedding.encoder
+        alive = [memory for memory in index if not is_expired(memory, now)]
+        ends = [memory.expires_at for memory in alive if memory.expires_at is not None]
+        counts = Counter(memory.type for memory in alive)
+        return {
+            "memories": {str(type): counts[type] for type in MemoryType},
+            "next_expiry": min(ends, default=None),
+            "sessions": len(self._windows),
+            "pending_vectors": index.pending,
+            "model": encoder.model if encoder else None,
+            "model_trouble": None if encoder else self._parts.embedding.trouble(),
+        }
+
+    async def store_status(self) -> Mapping[str, object]:
+        """Facts about the store."""
+        return await self._parts.store.status()
+
+    async def cleanup_expired(self) -> int:
+        """Delete what is due, now; how many memories that were."""
+        return await self._upkeep.cleanup_expired()
+
+    @property
+    def count(self) -> int:
+        """How many memories there are, expired ones that wait for the sweep included."""
+        return len(self._parts.index)
+
+    async def keep_up(self) -> None:
+        """The work in the background."""
+        await self._upkeep.run()
+
+    def attach(self, encoder: Encoder) -> None:
+        """A model has arrived: from now on it serves."""
+        self._parts.embedding.attach(encoder)
+
+    async def embed_all_pending(self) -> int:
+        """Give vectors to what was stored without a model; how many memories that were."""
+        return await self._upkeep.embed_pending()
+
+    def without_model(self, why: Callable[[], str]) -> None:
+        """Say `why` in every answer until a model is attached."""
+        self._parts.embedding.trouble = why
+
+
+@asynccontextmanager
+async def run_engine(
+    config: Config,
+    store: Store,
+    encoder: Encoder | None,
+    dimension: int,
+    clock: Callable[[], float] = time.time,
+) -> AsyncIterator[Engine]:
+    """Load the index from the store, then serve inside the block."""
+    embedding = Embedding(config.embedding, encoder)
+    index = Index(dimension)
+    async for page in store.scan():
+        for record in page:
+            index.put(record)
+    lifetimes = lifetimes_of(config.memory)
+    engine = Engine(Parts(store, index, embedding, clock, lifetimes, config.memory, config.search))
+    async with task_group() as tasks:
+        tasks.start_soon(embedding.run)
+        tasks.start_soon(engine.keep_up)
+        yield engine
+        tasks.cancel_scope.cancel()
+
+
+def lifetimes_of(settings: MemorySettings) -> Lifetimes:
+    """The expiry rules as configured."""
+    zone = ZoneInfo(settings.timezone) if settings.timezone else None
+    return Lifetimes(conversation=settings.conversation_days * DAY, zone=zone)

@@ -1,0 +1,240 @@
+"""Remembering and forgetting: the operations on memories, each whole or not at all.
+
+Order of every change: check, embed, commit to the store, then the index. So an answer means
+committed, and a reader never meets what is not. Commit and index change cannot be cancelled
+apart. Reading lives in `recall`, expiry in `upkeep`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from memoryd.engine import checks
+from memoryd.engine.parts import Parts
+from memoryd.engine.revision import KEEP, clean, revised, settled_expiry
+from memoryd.errors import InvalidInput, NotFound
+from memoryd.metadata import check_metadata
+from memoryd.model import Forgotten, Memory, MemoryType, Stored, is_expired, parse_type
+from memoryd.ports import Record
+
+CONTEXT_NAME = "context:"  # set_context must not replace a fact that has the same name
+NO_VECTOR = "Until there is a model this memory can be found by its words only."
+
+
+class Memories:
+    """Store, get, update and forget."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def store(
+        self,
+        content: str,
+        memory_type: str = MemoryType.FACT,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        session_id: str | None = None,
+        expires_at: object = None,
+        pinned: bool = False,
+    ) -> Stored:
+        """Remember `content`. A name replaces what had it; an identical fact is kept once."""
+        now, type = self._parts.clock(), parse_type(memory_type)
+        pinned = checks.flag(pinned, "pinned")
+        asked = Memory(
+            id=secrets.token_hex(10),
+            type=type,
+            content=checks.content(content, self._parts.memory.max_content_bytes),
+            created_at=now,
+            expires_at=settled_expiry(type, now, expires_at, pinned, self._parts),
+            metadata=check_metadata(metadata),
+            name=checks.label(name, "name"),
+            session_id=checks.label(session_id, "session_id"),
+            pinned=pinned,
+        )
+        # Embedding first: nobody who wants the same name or fact waits for the model.
+        passages = await self._parts.embedding.document(asked.content)
+        async with self._parts.locks.hold(_keys(asked)):
+            stored = await self._settle(Record(asked, passages))
+        if passages:
+            return stored
+        return replace(stored, warnings=(f"{self._parts.embedding.trouble()} {NO_VECTOR}",))
+
+    async def get(self, id_or_name: str) -> Memory | None:
+        """The memory with this id or name; None if there is none, or if it has expired."""
+        memory = self._find(id_or_name)
+        alive = memory is not None and not is_expired(memory, self._parts.clock())
+        return memory.copy() if memory is not None and alive else None
+
+    async def update(
+        self,
+        id_or_name: str,
+        *,
+        content: str = KEEP,
+        memory_type: str = KEEP,
+        metadata: Mapping[str, Any] | None = KEEP,
+        name: str | None = KEEP,
+        session_id: str | None = KEEP,
+        expires_at: object = KEEP,
+        pinned: bool = KEEP,
+    ) -> Memory:
+        """Change what is given and leave the rest; NotFound if there is no such memory.
+
+        `metadata` replaces the whole of it. `expires_at=None` returns to the type's own
+        lifetime. A name that another memory has is refused: an update must not forget.
+        """
+        found = await self._existing(id_or_name)
+        fields: dict[str, Any] = {"content": content, "type": memory_type, "metadata": metadata}
+        fields |= {"name": name, "session_id": session_id, "pinned": pinned}
+        changes = clean(fields, self._parts)
+        fresh = None
+        if "content" in changes:
+            fresh = await self._parts.embedding.document(changes["content"])
+        keys = [_id_key(found.id)] + ([_name_key(changes["name"])] if changes.get("name") else [])
+        async with self._parts.locks.hold(keys):
+            before = await self._existing(found.id)
+            after = revised(before, changes, expires_at, self._parts)
+            await self._commit(Record(after, self._passages(before.id) if fresh is None else fresh))
+        return after.copy()
+
+    async def forget(self, id_or_name: str) -> Forgotten:
+        """Delete for good. `success` only if it existed and is gone from store and index."""
+        memory = self._find(id_or_name)
+        if memory is None:
+            return Forgotten(False, str(id_or_name))
+        alive = not is_expired(memory, self._parts.clock())
+        async with self._parts.locks.hold([_id_key(memory.id)]):
+            gone = await self._drop([memory.id])
+        return Forgotten(alive and memory.id in gone, memory.id)
+
+    async def drop_expired(self, ids: list[str], now: float) -> int:
+        """Delete those of `ids` that are still due: an update may have come in between."""
+        async with self._parts.locks.hold(map(_id_key, ids)):
+            known = {id: self._parts.index.get(id) for id in ids}
+            due = [id for id, memory in known.items() if memory is None or is_expired(memory, now)]
+            return len(await self._drop(due)) if due else 0
+
+    async def embed_pending(self, id: str) -> None:
+        """Give a memory that was stored without a model its vectors."""
+        async with self._parts.locks.hold([_id_key(id)]):
+            if (memory := self._parts.index.get(id)) and not self._passages(id):
+                passages = await self._parts.embedding.document(memory.content)
+                await self._commit(Record(memory, passages))
+
+    async def remember_fact(self, content: str, **options: Any) -> Stored:
+        """Store a fact: kept until forgotten."""
+        return await self.store(content, MemoryType.FACT, **options)
+
+    async def remember_conversation(self, content: str, **options: Any) -> Stored:
+        """Store something that was said: lives for the configured days."""
+        return await self.store(content, MemoryType.CONVERSATION, **options)
+
+    async def set_context(self, key: str, value: str, **options: Any) -> Stored:
+        """Keep `value` under `key` until the end of the day; the former value is gone."""
+        return await self.store(value, MemoryType.CONTEXT, name=_context_name(key), **options)
+
+    async def get_context(self, key: str) -> str | None:
+        """The value of `key`; None if it was never set today, or was forgotten."""
+        memory = await self.get(_context_name(key))
+        return None if memory is None else memory.content
+
+    def _find(self, id_or_name: object) -> Memory | None:
+        if not isinstance(id_or_name, str):
+            return None
+        index = self._parts.index
+        return index.get(id_or_name) or index.named(id_or_name.strip())
+
+    async def _existing(self, id_or_name: str) -> Memory:
+        memory = await self.get(id_or_name)
+        if memory is None:
+            raise NotFound(f"There is no memory {id_or_name!r}.")
+        return memory
+
+    async def _settle(self, record: Record) -> Stored:
+        """Commit a new memory in the place that its name or its twin gives it."""
+        asked, index = record.memory, self._parts.index
+        while True:
+            named = index.named(asked.name) if asked.name else None
+            twin = self._twin(asked, named)
+            place = twin or named
+            if place is None:
+                await self._commit(record)
+                return Stored(asked.copy())
+            async with self._parts.locks.hold([_id_key(place.id)]):
+                if index.get(place.id) is not place:
+                    continue  # changed or forgotten while we waited: look again
+                if twin is not None:
+                    return await self._merge(twin, asked)
+                # The same id: one write replaces it; a kill leaves the old or the new.
+                memory = replace(asked, id=place.id)
+                await self._commit(Record(memory, record.passages))
+                return Stored(memory.copy(), replaced=not is_expired(place, asked.created_at))
+
+    def _twin(self, asked: Memory, named: Memory | None) -> Memory | None:
+        """The living fact that is the same as `asked`, unless names tell them apart."""
+        if asked.type is not MemoryType.FACT:
+            return None
+        twin = self._parts.index.fact(asked.content, asked.session_id)
+        if twin is None or is_expired(twin, self._parts.clock()):
+            return None
+        may_be_named = twin.name is None and named is None
+        return twin if asked.name in (None, twin.name) or may_be_named else None
+
+    async def _merge(self, twin: Memory, asked: Memory) -> Stored:
+        """One memory for two identical facts; what the second one adds is not lost."""
+        ends = (twin.expires_at, asked.expires_at)
+        merged = replace(
+            twin,
+            name=twin.name or asked.name,
+            metadata={**twin.metadata, **asked.metadata},
+            pinned=twin.pinned or asked.pinned,
+            expires_at=None if None in ends else max(end for end in ends if end is not None),
+        )
+        if merged != twin:
+            await self._commit(Record(merged, self._passages(twin.id)))
+        return Stored(merged.copy(), duplicate=True)
+
+    def _passages(self, id: str) -> tuple[Any, ...]:
+        record = self._parts.index.record(id)
+        return record.passages if record else ()
+
+    async def _commit(self, record: Record) -> None:
+        with anyio.CancelScope(shield=True):
+            known = self._parts.index.get(record.memory.id) is not None
+            await self._parts.store.put(record, new=not known)
+            self._parts.index.put(record)
+
+    async def _drop(self, ids: list[str]) -> set[str]:
+        with anyio.CancelScope(shield=True):
+            gone = await self._parts.store.delete(ids)
+            for id in ids:
+                self._parts.index.remove(id)
+        return gone
+
+
+# Locks are taken in the order of their keys: fact, then name, then id, everywhere.
+def _id_key(id: str) -> str:
+    return f"3:{id}"
+
+
+def _name_key(name: str) -> str:
+    return f"2:{name}"
+
+
+def _keys(memory: Memory) -> list[str]:
+    """What a store of this memory competes for."""
+    keys = [_name_key(memory.name)] if memory.name else []
+    if memory.type is MemoryType.FACT:
+        keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
+    return keys
+
+
+def _context_name(key: object) -> str:
+    if (clean_key := checks.label(key, "key")) is None:
+        raise InvalidInput("A context needs a key.", code="key_invalid")
+    return CONTEXT_NAME + clean_key

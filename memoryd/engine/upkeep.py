@@ -1,0 +1,53 @@
+"""What the engine does by itself: expire what is due, embed what was stored without a model.
+
+Correctness never waits for it: reads drop what has expired. The sweep keeps the store small.
+It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it.
+"""
+
+from __future__ import annotations
+
+import anyio
+import structlog
+
+from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
+from memoryd.errors import MemorydError
+
+log = structlog.get_logger()
+
+
+class Upkeep:
+    """The sweep and its loop."""
+
+    def __init__(self, parts: Parts, memories: Memories) -> None:
+        self._parts = parts
+        self._memories = memories
+
+    async def cleanup_expired(self) -> int:
+        """Delete everything that is due, batch by batch; how many memories that were."""
+        deleted, batch = 0, self._parts.memory.cleanup_batch
+        now = self._parts.clock()
+        while due := await self._parts.store.expired(now, batch):
+            gone = await self._memories.drop_expired(due, now)
+            deleted += gone
+            if gone == 0:  # all of them were renewed meanwhile
+                break
+        return deleted
+
+    async def embed_pending(self) -> int:
+        """Give vectors to memories that have none; how many got them."""
+        waiting = self._parts.index.pending_ids() if self._parts.embedding.encoder else []
+        for id in waiting:
+            await self._memories.embed_pending(id)
+        return len(waiting)
+
+    async def run(self) -> None:
+        """Now, then every `cleanup_interval`. A failure is logged and met again next time."""
+        while True:
+            for job in (self.cleanup_expired, self.embed_pending):
+                try:
+                    if count := await job():
+                        log.info(job.__name__, memories=count)
+                except MemorydError as exc:
+                    log.warning(f"{job.__name__}_failed", code=exc.code)
+            await anyio.sleep(self._parts.memory.cleanup_interval)

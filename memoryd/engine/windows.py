@@ -1,0 +1,135 @@
+"""The context window of each session: the last turns, at hand in RAM.
+
+A window holds ids, not texts: what was forgotten, changed or has expired is so in the window
+too. Every message is stored as a conversation memory with its role and order, so a window that
+left RAM (least recently used first, or a restart) is rebuilt from the index. `clear` marks the
+last message, and a rebuilt window begins after the last mark.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from memoryd.engine import checks
+from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
+from memoryd.errors import InvalidInput
+from memoryd.model import Memory, MemoryType, is_expired
+
+ROLES = ("user", "assistant", "system", "tool")
+ROLE, SPEAKER, ORDER, CLEARED = "role", "speaker", "order", "cleared"  # metadata of a message
+
+
+@dataclass(slots=True)
+class _Window:
+    ids: deque[str]
+    next_order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a session has at hand, oldest first."""
+
+    session_id: str
+    messages: tuple[Memory, ...] = field(default=())
+
+
+def new_session_id() -> str:
+    """An id for a session that was not given one."""
+    return f"s-{secrets.token_hex(8)}"
+
+
+class Windows:
+    """Windows of many sessions, the least recently used leaving RAM first."""
+
+    def __init__(self, parts: Parts, memories: Memories) -> None:
+        self._parts = parts
+        self._memories = memories
+        self._windows: OrderedDict[str, _Window] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    async def add_turn(
+        self, role: str, content: str, session_id: str, speaker: str | None = None
+    ) -> Memory:
+        """Store a message as a conversation memory and put it into its session's window."""
+        metadata: dict[str, object] = {ROLE: _role(role)}
+        if (name := checks.label(speaker, "speaker")) is not None:
+            metadata[SPEAKER] = name
+        session = _session(session_id)
+        async with self._parts.locks.hold([f"0:{session}"]):
+            window = self._window(session)
+            metadata[ORDER] = window.next_order
+            stored = await self._memories.remember_conversation(
+                content, metadata=metadata, session_id=session
+            )
+            window.next_order += 1
+            window.ids.append(stored.memory.id)
+        return stored.memory
+
+    async def window(self, session_id: str, max_turns: int | None = None) -> Window:
+        """The last messages of a session; a turn is user and assistant, so two messages."""
+        session, now = _session(session_id), self._parts.clock()
+        turns = self._parts.memory.context_window_size
+        if max_turns is not None:
+            turns = min(turns, checks.count(max_turns, "max_turns"))
+        found = (self._parts.index.get(id) for id in self._window(session).ids)
+        alive = [memory.copy() for memory in found if memory and not is_expired(memory, now)]
+        return Window(session, tuple(alive[-2 * turns :]))
+
+    async def clear(self, session_id: str) -> int:
+        """Empty a window; its memories remain. How many messages it held."""
+        session = _session(session_id)
+        async with self._parts.locks.hold([f"0:{session}"]):
+            window = self._window(session)
+            known = [memory for id in window.ids if (memory := self._parts.index.get(id))]
+            if known:
+                last = known[-1]
+                await self._memories.update(last.id, metadata={**last.metadata, CLEARED: True})
+            window.ids.clear()
+        return len(known)
+
+    def _window(self, session: str) -> _Window:
+        """The window in RAM, rebuilt if it is not there."""
+        window = self._windows.get(session) or self._rebuilt(session)
+        self._windows[session] = window
+        self._windows.move_to_end(session)
+        while len(self._windows) > self._parts.memory.max_sessions:
+            self._windows.popitem(last=False)
+        return window
+
+    def _rebuilt(self, session: str) -> _Window:
+        said = self._parts.index.of_session(session, MemoryType.CONVERSATION)
+        turns = sorted((m for m in said if _is_message(m)), key=lambda m: int(m.metadata[ORDER]))
+        size = 2 * self._parts.memory.context_window_size
+        ids: deque[str] = deque(maxlen=size)
+        for memory in turns:
+            ids.append(memory.id)
+            if memory.metadata.get(CLEARED):
+                ids.clear()
+        return _Window(ids, int(turns[-1].metadata[ORDER]) + 1 if turns else 0)
+
+
+def _is_message(memory: Memory) -> bool:
+    order = memory.metadata.get(ORDER)
+    return isinstance(order, int) and memory.metadata.get(ROLE) in ROLES
+
+
+def _role(value: object) -> str:
+    if isinstance(value, str) and value.strip().lower() in ROLES:
+        return value.strip().lower()
+    raise InvalidInput(
+        f"There is no role {value!r}.", code="role_unknown", hint=f"Use one of {', '.join(ROLES)}."
+    )
+
+
+def _session(value: object) -> str:
+    session = checks.label(value, "session_id")
+    if session is None:
+        raise InvalidInput(
+            "This needs a session_id.", code="session_id_missing", hint="Give a session_id."
+        )
+    return session

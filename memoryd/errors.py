@@ -1,0 +1,103 @@
+"""Every error memoryd raises on purpose. Each has a stable code, a sentence and a hint.
+
+MemorydError
+├── InvalidInput       a request that cannot be served as asked; nothing was changed
+├── NotFound           no memory has this id or name
+├── ConfigError        a setting that is unknown, of the wrong type or out of range
+├── StoreError         the store could not do it
+│   ├── StoreBusy          another process has this store open
+│   ├── StoreMismatch      the store was made for another model or schema
+│   └── StoreUnavailable   the store cannot be reached, or its worker keeps dying
+└── EmbedError         the embedding model could not do it
+    ├── ModelMissing       no source has the model
+    ├── ModelCorrupt       the files are not what they should be
+    └── BadVector          the model returned a vector that cannot be compared
+"""
+
+from __future__ import annotations
+
+
+class MemorydError(Exception):
+    """Base of the tree. `code` never changes once released; the sentence may."""
+
+    code = "memoryd_error"
+    hint = ""
+
+    def __init__(self, message: str, *, code: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+        if hint is not None:
+            self.hint = hint
+
+
+class InvalidInput(MemorydError):
+    """The request is refused before anything is changed; `code` says which check refused it."""
+
+    code = "invalid_input"
+
+
+class NotFound(MemorydError):
+    """No living memory has the id or name that was given."""
+
+    code = "not_found"
+    hint = "Search for it, or check the id."
+
+
+class ConfigError(MemorydError):
+    """The configuration cannot be used; the message names the key and where it was set."""
+
+    code = "config_invalid"
+
+
+class StoreError(MemorydError):
+    """The store refused or failed an operation; nothing of that operation was kept."""
+
+    code = "store_failed"
+    hint = "Try again; if it stays, look at the log."
+
+
+class StoreBusy(StoreError):
+    """Another process holds the data directory."""
+
+    code = "store_busy"
+    hint = "One memoryd serves a data directory: use the one that runs, or name another directory."
+
+
+class StoreMismatch(StoreError):
+    """The store was written for another model, dimension or schema."""
+
+    code = "store_mismatch"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached, or its worker died again while retrying."""
+
+    code = "store_unavailable"
+
+
+class EmbedError(MemorydError):
+    """The embedding model could not serve."""
+
+    code = "embed_failed"
+
+
+class ModelMissing(EmbedError):
+    """No source of weights has the model."""
+
+    code = "model_missing"
+    hint = "Run: memoryd setup"
+
+
+class ModelCorrupt(EmbedError):
+    """A model file does not have the hash or the shape it should have."""
+
+    code = "model_corrupt"
+    hint = "Remove the file and run: memoryd setup"
+
+
+class BadVector(EmbedError):
+    """A vector with non-finite numbers, zero length or the wrong dimension."""
+
+    code = "bad_vector"

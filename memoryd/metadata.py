@@ -1,0 +1,95 @@
+"""User metadata: what may be in it, and when two values are equal.
+
+Accepted is what JSON can carry and give back unchanged: text, whole numbers, finite numbers,
+true/false, null, and lists and mappings of these. The rest is refused, never bent.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from memoryd.errors import InvalidInput
+
+RESERVED = "memoryd:"  # keys of our own; a user's key may not begin like this
+MAX_BYTES = 16_384  # metadata describes a memory; it is not the memory
+MAX_DEPTH = 16
+
+
+def check_metadata(value: object) -> dict[str, Any]:
+    """A plain copy of `value`, or InvalidInput that names the key; None means empty."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _refused("Metadata must be a mapping of names to values.")
+    clean: dict[str, Any] = _plain(value, "metadata", 0)
+    for key in clean:
+        if key.startswith(RESERVED):
+            raise InvalidInput(
+                f"The metadata key {key!r} is reserved.",
+                code="metadata_reserved",
+                hint=f"Choose a key that does not begin with {RESERVED!r}.",
+            )
+    if len(json.dumps(clean).encode()) > MAX_BYTES:
+        raise _refused(f"Metadata is over {MAX_BYTES} bytes.")
+    return clean
+
+
+def canonical(value: object) -> str:
+    """The same text for equal values: 1 equals 1.0 as in JSON, but true is not 1."""
+    return json.dumps(_unified(value), sort_keys=True)
+
+
+def check_text(text: str, what: str) -> None:
+    """InvalidInput where `text` cannot be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise _refused(f"{what} holds half of a character (a lone surrogate).") from exc
+
+
+def _plain(value: object, where: str, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise _refused(f"{where} is nested more than {MAX_DEPTH} deep.")
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        check_text(value, where)
+        return str(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise _refused(f"{where} is {value}, which no reader gets back unchanged.")
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        return _plain_mapping(value, where, depth)
+    raise _refused(f"{where} is of type {type(value).__name__}, which cannot be kept.")
+
+
+def _plain_mapping(value: Mapping[Any, Any], where: str, depth: int) -> dict[str, Any]:
+    for key in value:
+        if not isinstance(key, str):
+            raise _refused(f"{where} has a key that is not text: {key!r}.")
+        check_text(key, f"A key of {where}")
+    return {str(k): _plain(v, f"{where}.{k}", depth + 1) for k, v in value.items()}
+
+
+def _unified(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list | tuple):
+        return [_unified(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _unified(item) for key, item in value.items()}
+    return value
+
+
+def _refused(message: str) -> InvalidInput:
+    return InvalidInput(
+        message,
+        code="metadata_invalid",
+        hint="Use text, finite numbers, true/false, null, and lists or mappings of these.",
+    )

@@ -1,0 +1,95 @@
+"""The ports: what the engine needs from the outside, in words of its own.
+
+Each port has several implementations under `adapters/` and one contract test-suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from memoryd.model import Memory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]  # one row a text
+
+Span = tuple[int, int]  # from and to, in characters of the content
+
+
+class Encoder(Protocol):
+    """One embedding model. Synchronous and thread-safe: queries run beside document batches.
+
+    Two encoders with the same `model` give the same vectors, whatever library computes them.
+    """
+
+    @property
+    def model(self) -> str:
+        """Identity of the vectors; recorded in the store and compared when it is opened."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def split(self, text: str) -> list[Span]:
+        """The overlapping passages of `text` that the model can read whole; one if it fits."""
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Unit vectors, one row a text, in order. Raises EmbedError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a memory's content with its vector."""
+
+    span: Span
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A memory as the store keeps it. No passages: the store was made without a model."""
+
+    memory: Memory
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a store was made for: refused when it differs from what is asked for."""
+
+    model: str
+    dimension: int
+
+
+class Store(Protocol):
+    """The durable truth. What a call has returned from is committed."""
+
+    async def put(self, record: Record, *, new: bool = False) -> None:
+        """Insert or replace the whole memory; concurrent calls share a commit.
+
+        `new` promises that the id was never used, which spares a look at what was there.
+        """
+
+    async def get(self, ids: Sequence[str]) -> list[Record]:
+        """The records that exist among `ids`, in no particular order."""
+
+    async def delete(self, ids: Sequence[str]) -> set[str]:
+        """Remove memories with all their passages; the ids that existed and are gone now."""
+
+    async def expired(self, now: float, limit: int) -> list[str]:
+        """Ids of memories due at `now`, at most `limit` of them."""
+
+    def scan(self) -> AsyncIterator[list[Record]]:
+        """Every memory, page by page."""
+
+    async def count(self) -> int:
+        """How many memories there are (not rows)."""
+
+    async def status(self) -> Mapping[str, object]:
+        """Facts for a person: mode, rows, schema, model, worker's pid and restarts."""
+
+    async def close(self) -> None:
+        """Flush and let go of the store; closing twice is harmless."""

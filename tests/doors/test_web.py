@@ -1,0 +1,75 @@
+"""The HTTP door: who gets in, and who does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.daemons import INITIALIZE, Daemon
+
+BODY = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+
+
+def post(daemon: Daemon, path: str = "/mcp", **headers: str) -> httpx.Response:
+    port = daemon.settings["MEMORYD_DOORS_HTTP_PORT"]
+    given = {"Accept": "application/json, text/event-stream", **headers}
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        return client.post(f"http://127.0.0.1:{port}{path}", json=BODY, headers=given)
+
+
+def get(daemon: Daemon, path: str, **headers: str) -> httpx.Response:
+    port = daemon.settings["MEMORYD_DOORS_HTTP_PORT"]
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        return client.get(f"http://127.0.0.1:{port}{path}", headers=headers)
+
+
+def test_the_token_opens_the_door(daemon: Daemon, token: str) -> None:
+    assert post(daemon, Authorization=f"Bearer {token}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer wrong", "Basic abc", "bearer {token}x", "{token}"]
+)
+def test_without_the_token_nobody_gets_in(daemon: Daemon, token: str, header: str) -> None:
+    headers = {"Authorization": header.format(token=token)} if header else {}
+    answer = post(daemon, **headers)
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "token_refused"
+    assert token not in answer.text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", ""])
+def test_a_foreign_host_is_refused(daemon: Daemon, token: str, host: str) -> None:
+    """DNS rebinding: the browser connects to us but believes it talks to its own site."""
+    named = host.format(port=daemon.settings["MEMORYD_DOORS_HTTP_PORT"])
+    answer = post(daemon, Authorization=f"Bearer {token}", Host=named)
+    assert answer.status_code in (400, 421)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1.evil.example"],
+)
+def test_a_foreign_page_is_refused(daemon: Daemon, token: str, origin: str) -> None:
+    answer = post(daemon, Authorization=f"Bearer {token}", Origin=origin)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "origin_refused"
+
+
+def test_our_own_origin_is_welcome(daemon: Daemon, token: str) -> None:
+    origin = f"http://127.0.0.1:{daemon.settings['MEMORYD_DOORS_HTTP_PORT']}"
+    assert post(daemon, Authorization=f"Bearer {token}", Origin=origin).status_code == 200
+
+
+def test_health_says_that_it_lives_and_nothing_else(daemon: Daemon) -> None:
+    found: dict[str, Any] = get(daemon, "/health").json()
+    assert found["health"] == "ready"
+    assert set(found) == {"health", "version"}
+    assert get(daemon, "/health", Host="evil.example").status_code == 421
+
+
+def test_other_paths_are_closed(daemon: Daemon, token: str) -> None:
+    assert get(daemon, "/").status_code == 401
+    assert get(daemon, "/", Authorization=f"Bearer {token}").status_code == 404

@@ -1,0 +1,105 @@
+"""The sweep: at start, at intervals, in bounded batches, and never what was renewed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.engine.engine import Engine, run_engine
+from memoryd.errors import StoreError
+from memoryd.settings import Config
+from tests.engine.conftest import Clock, Start
+from tests.processes import until
+from tests.ramstore import RamStore
+
+
+async def test_cleanup_deletes_what_is_due_and_counts_it(
+    engine: Engine, store: RamStore, clock: Clock
+) -> None:
+    for n in range(10):
+        await engine.store(f"a{n}", "conversation", expires_at=clock.now + 1 + n)
+    await engine.store("kept")
+    clock.now += 5
+    assert await engine.cleanup_expired() == 5
+    assert await engine.cleanup_expired() == 0
+    assert {r.memory.content for r in store.records.values()} == {
+        "kept",
+        *(f"a{n}" for n in range(5, 10)),
+    }
+    assert engine.count == 6
+
+
+async def test_the_sweep_goes_in_bounded_batches(
+    config: Config, store: RamStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(config, memory=replace(config.memory, cleanup_batch=7))
+    sizes: list[int] = []
+    delete = store.delete
+
+    async def counted(ids: list[str]) -> set[str]:
+        sizes.append(len(ids))
+        return await delete(ids)
+
+    monkeypatch.setattr(store, "delete", counted)
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        for n in range(20):
+            await engine.store(f"a{n}", "conversation", expires_at=clock.now + 1)
+        clock.now += 2
+        assert await engine.cleanup_expired() == 20
+    assert sizes == [7, 7, 6]
+
+
+async def test_the_sweep_runs_at_start(start: Start, store: RamStore, clock: Clock) -> None:
+    async with start() as engine:
+        await engine.set_context("k", "v")
+        await engine.store("kept")
+    clock.now += 86_400
+    async with start():
+        await until(lambda: len(store.records) == 1)
+
+
+async def test_the_sweep_runs_every_interval_and_survives_failures(
+    config: Config, store: RamStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(config, memory=replace(config.memory, cleanup_interval=0.1))
+    delete = store.delete
+    failures: list[str] = []
+
+    async def fails_first(ids: list[str]) -> set[str]:
+        if not failures:
+            failures.append(ids[0])
+            raise StoreError("not now")
+        return await delete(ids)
+
+    monkeypatch.setattr(store, "delete", fails_first)
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        await engine.store("a", expires_at=clock.now + 1)
+        clock.now += 2
+        await until(lambda: not store.records)
+        await engine.store("b", expires_at=clock.now + 1)
+        clock.now += 2
+        await until(lambda: not store.records)
+    assert failures
+
+
+async def test_a_memory_renewed_during_the_sweep_is_kept(
+    engine: Engine, store: RamStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep asks the store who is due; an update that comes before the delete wins."""
+    id = (await engine.store("a", "conversation", expires_at=clock.now + 10)).memory.id
+    expired = store.expired
+
+    async def late(now: float, limit: int) -> list[str]:
+        due = await expired(now + 100, limit)
+        if due:
+            await engine.update(id, expires_at=clock.now + 1000)
+        return due
+
+    monkeypatch.setattr(store, "expired", late)
+    with anyio.fail_after(10):
+        assert await engine.cleanup_expired() == 0
+    assert await engine.get(id) is not None
+    assert id in store.records

@@ -1,0 +1,41 @@
+"""The store's offline twin: a dictionary. The contract suite holds it to the real one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from copy import deepcopy
+
+from memoryd.ports import Record
+
+
+class RamStore:
+    """See `memoryd.ports.Store`. Survives an engine, so that restarts can be tested."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = {}
+
+    async def put(self, record: Record, *, new: bool = False) -> None:
+        self.records[record.memory.id] = deepcopy(record)
+
+    async def get(self, ids: Sequence[str]) -> list[Record]:
+        return [deepcopy(self.records[id]) for id in ids if id in self.records]
+
+    async def delete(self, ids: Sequence[str]) -> set[str]:
+        return {id for id in ids if self.records.pop(id, None)}
+
+    async def expired(self, now: float, limit: int) -> list[str]:
+        ends = {id: r.memory.expires_at for id, r in self.records.items()}
+        return [id for id, end in ends.items() if end is not None and end <= now][:limit]
+
+    async def scan(self) -> AsyncIterator[list[Record]]:
+        yield [deepcopy(record) for record in self.records.values()]
+
+    async def count(self) -> int:
+        return len(self.records)
+
+    async def status(self) -> Mapping[str, object]:
+        rows = sum(max(1, len(record.passages)) for record in self.records.values())
+        return {"mode": "ram", "rows": rows}
+
+    async def close(self) -> None:
+        pass

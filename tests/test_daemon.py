@@ -1,0 +1,247 @@
+"""The daemon as a process: start, stop, kill, systemd, neighbours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.daemons import Daemon, Lines
+from tests.processes import is_running
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    made = Daemon(tmp_path / "data")
+    yield made
+    if made.process is not None:
+        made.stop()
+
+
+def test_it_stops_cleanly_and_everything_is_there_again(daemon: Daemon) -> None:
+    daemon.start()
+    made = daemon.tool("store_memory", content="kept over the restart", name="n")
+    worker = daemon.status()["store"]["pid"]
+    assert daemon.stop() == 0
+    assert not daemon.socket.exists()
+    assert not is_running(worker)
+    daemon.start()
+    found = daemon.tool("search_memories", query="kept over the restart")["results"]
+    assert found[0]["id"] == made["id"]
+
+
+def test_a_running_call_is_finished_before_it_stops(daemon: Daemon) -> None:
+    daemon.start()
+    with Lines(daemon.connect()) as client:
+        client.open()
+        ids = {
+            client.request("tools/call", name="store_memory", arguments={"content": f"last {n}"})
+            for n in range(30)
+        }
+        assert client.read()["id"] in ids
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGTERM)
+        answers = []
+        while (answer := client.read()) is not None:
+            answers.append(answer)
+    assert daemon.process.wait(60) == 0
+    done = 1 + sum("result" in answer for answer in answers)
+    daemon.start()
+    assert daemon.status()["memories"]["fact"] >= done
+
+
+def test_a_second_daemon_is_told_and_touches_nothing(daemon: Daemon) -> None:
+    daemon.start()
+    second = Daemon(daemon.folder)
+    second.socket = daemon.socket
+    assert second.spawn().wait(60) == 3
+    assert daemon.process is not None
+    assert f"process {daemon.process.pid}" in second.log.read_text()
+    assert daemon.tool("store_memory", content="still served")["content"] == "still served"
+
+
+def test_a_stale_socket_of_a_killed_daemon_is_no_obstacle(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.tool("store_memory", content="acknowledged")
+    daemon.stop(signal.SIGKILL)
+    assert daemon.socket.exists()
+    daemon.start()
+    assert daemon.status()["memories"]["fact"] == 1
+
+
+def test_a_killed_store_worker_is_not_noticed(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.tool("store_memory", content="before")
+    os.kill(daemon.status()["store"]["pid"], signal.SIGKILL)
+    daemon.tool("store_memory", content="after")
+    status = daemon.status()
+    assert status["memories"]["fact"] == 2
+    assert status["store"]["restarts"] == 1
+
+
+def test_it_listens_before_it_is_ready_and_calls_wait(daemon: Daemon) -> None:
+    daemon.process = daemon.spawn()
+    with Lines(daemon.connect()) as client:
+        assert client.open()["serverInfo"]["name"] == "memoryd"
+        stored = client.tool("store_memory", content="early bird")
+        assert stored["structuredContent"]["content"] == "early bird"
+
+
+def test_a_second_signal_forces_the_end(daemon: Daemon) -> None:
+    daemon.start()
+    worker = daemon.status()["store"]["pid"]
+    os.kill(worker, signal.SIGSTOP)  # so that closing would wait
+    assert daemon.process is not None
+    client = Lines(daemon.connect())
+    client.open()
+    client.request("tools/call", name="store_memory", arguments={"content": "stuck"})
+    daemon.process.send_signal(signal.SIGTERM)
+    while "stopping" not in daemon.log.read_text():
+        assert daemon.process.poll() is None
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.process.wait(60) == 1
+    client.__exit__()
+    os.kill(worker, signal.SIGCONT)
+    while is_running(worker):
+        pass
+
+
+def test_a_directory_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    daemon = Daemon(tmp_path / "file")
+    assert daemon.spawn().wait(60) == 1
+    assert "Error: The data directory" in daemon.log.read_text()
+    assert "Traceback" not in daemon.log.read_text()
+
+
+def test_a_store_of_another_model_is_a_clear_error(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.tool("store_memory", content="x")
+    daemon.stop()
+    other = Daemon(daemon.folder, MEMORYD_EMBEDDING_BACKEND="onnx")
+    assert other.spawn().wait(60) == 1
+    assert "hash-384" in other.log.read_text()
+    assert "Traceback" not in other.log.read_text()
+
+
+def test_memory_text_is_never_logged(daemon: Daemon) -> None:
+    daemon.start()
+    canary = "canary-7f3a"
+    daemon.tool("store_memory", content=f"the {canary} sings", metadata={"k": canary})
+    daemon.tool("search_memories", query=canary)
+    daemon.tool("add_turn", role="user", content=canary, session_id=canary)
+    daemon.call("tools/call", name="store_memory", arguments={"content": canary, "pinned": canary})
+    daemon.call("tools/call", name=canary, arguments={canary: 1})
+    daemon.call("resources/read", uri=f"memory://memory/{canary}")
+    daemon.stop()
+    assert canary not in daemon.log.read_text()
+
+
+def test_it_is_ready_and_stopping_for_systemd(daemon: Daemon) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        address = tempfile.mkdtemp(prefix="memoryd-test-") + "/notify"
+        manager.bind(address)
+        manager.settimeout(60)
+        daemon.settings |= {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"}
+        daemon.process = daemon.spawn()
+        seen: list[str] = []
+        while "READY=1" not in seen or seen.count("WATCHDOG=1") < 3:
+            seen.append(manager.recv(100).decode())
+        daemon.process.send_signal(signal.SIGTERM)
+        while "STOPPING=1" not in seen:
+            seen.append(manager.recv(100).decode())
+        assert daemon.process.wait(60) == 0
+
+
+def test_a_socket_that_systemd_passes_is_used_and_left(daemon: Daemon) -> None:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(daemon.socket))
+    listening.listen(10)
+    early = Lines(daemon.connect())  # before the daemon exists, as socket activation allows
+    passing = (
+        "import os, sys; os.dup2(int(sys.argv[1]), 3); os.set_inheritable(3, True);"
+        "os.environ['LISTEN_FDS'] = '1'; os.environ['LISTEN_PID'] = str(os.getpid());"
+        "os.execv(sys.executable, [sys.executable, '-m', 'memoryd', *sys.argv[2:]])"
+    )
+    flags = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket), "serve"]
+    with open(daemon.log, "ab") as log:
+        daemon.process = subprocess.Popen(
+            [sys.executable, "-c", passing, str(listening.fileno()), *flags],
+            pass_fds=[listening.fileno()],
+            stderr=log,
+            env={**os.environ, **daemon.settings},
+        )
+    with early:
+        assert early.open()["serverInfo"]["name"] == "memoryd"
+        assert early.call("tools/list")["tools"]
+    assert daemon.stop() == 0
+    assert daemon.socket.exists()  # it is the service manager's
+    listening.close()
+
+
+def test_expired_memories_go_by_themselves(daemon: Daemon) -> None:
+    daemon.settings |= {"MEMORYD_MEMORY_CLEANUP_INTERVAL": "0.2"}
+    daemon.start()
+    soon = time.time() + 1.5
+    for n in range(5):
+        daemon.tool("store_memory", content=f"short lived {n}", expires_at=soon)
+    daemon.tool("store_memory", content="kept")
+    while daemon.status()["store"]["rows"] > 1:
+        pass
+    assert daemon.tool("search_memories", query="short lived 1")["results"] == []
+
+
+def test_many_clients_end_with_exactly_what_they_stored(daemon: Daemon) -> None:
+    """50 clients, 200 mixed calls each: nothing lost, nothing twice, nobody else's session."""
+    daemon.start()
+    expected: dict[int, set[str]] = {}
+    failures: list[str] = []
+
+    def work(number: int) -> None:
+        mine: dict[str, str] = {}
+        with Lines(daemon.connect()) as client:
+            client.open()
+            for n in range(200):
+                kind = n % 5
+                if kind in (0, 1):
+                    text = f"client{number} memory{n}"
+                    made = client.tool("store_memory", content=text)["structuredContent"]
+                    mine[made["id"]] = text
+                elif kind == 2:
+                    query = f"client{number} memory{n - 1}"
+                    found = client.tool("search_memories", query=query, limit=1)
+                    if found["structuredContent"]["results"][0]["content"] != query:
+                        failures.append(query)
+                elif kind == 3:
+                    client.tool("add_turn", role="user", content=f"turn {number} {n}")
+                else:
+                    id, _ = mine.popitem()
+                    gone = client.tool("forget_memory", memory_id=id)["structuredContent"]
+                    if not gone["success"]:
+                        failures.append(id)
+            window = client.tool("get_context")["structuredContent"]["messages"]
+            if [m["content"].split()[1] for m in window] != [str(number)] * 10:
+                failures.append(f"window of {number}")
+        expected[number] = set(mine.values())
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(expected) == 50
+    total = sum(map(len, expected.values()))
+    assert daemon.status()["memories"] == {"fact": total, "conversation": 2000, "context": 0}
+    daemon.stop()
+    daemon.start()
+    assert daemon.status()["memories"]["fact"] == total

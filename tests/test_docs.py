@@ -1,0 +1,41 @@
+"""Docs that cannot drift."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from scripts.docs import PAGES
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_reference_pages_are_what_the_code_says(page: str) -> None:
+    assert (ROOT / page).read_text() == PAGES[page](), "Run: .venv/bin/python -m scripts.docs"
+
+
+def test_every_dependency_is_justified() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(item for extra in extras for item in extra)]
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    names = {re.split(r"[\s><=;\[]", item)[0] for item in wanted}
+    assert [name for name in sorted(names) if f"| `{name}` |" not in text] == []
+
+
+def test_links_in_the_docs_lead_somewhere() -> None:
+    for file in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!http)([^)#]+)", file.read_text()):
+            assert (file.parent / target).exists(), f"{file.name}: {target}"
+
+
+def test_versions_agree() -> None:
+    from memoryd import __version__
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()

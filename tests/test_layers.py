@@ -1,0 +1,100 @@
+"""Arrows point one way: words <- engine / adapters <- doors <- wiring."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "memoryd"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# What each layer may import of ours. Wiring and daemon may import all but the command line.
+WORDS = set("model errors ports settings config places metadata observe tasks systemd".split())
+MAY = {
+    "words": {"words"},
+    "engine": {"words", "engine"},
+    "adapters": {"words", "adapters"},
+    "doors": {"words", "engine", "doors"},
+    "wiring": {"words", "engine", "adapters"},
+    "daemon": {"words", "engine", "doors", "wiring"},
+    "client": {"words", "client"},
+    "shim": {"words", "shim"},
+    "service": {"words", "service"},
+    "cli": {"words", "client", "shim", "wiring", "daemon", "service", "cli"},
+    "__main__": {"cli", "shim"},
+}
+
+# Each foreign package has one home.
+HOMES = {
+    "chromadb": "adapters/chroma",
+    "sqlite3": "adapters/chroma",
+    "onnxruntime": "adapters/embed",
+    "onnx": "adapters/embed",
+    "tokenizers": "adapters/embed",
+    "safetensors": "adapters/embed",
+    "huggingface_hub": "adapters/embed",
+    "sentence_transformers": "adapters/embed_sbert",
+    "torch": "adapters/embed_sbert",
+    "mcp": "doors/",
+    "yaml": "config",
+}
+
+
+def layer(path: Path) -> str:
+    top = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if top in WORDS or top == "__init__":
+        return "words"
+    return top if top in MAY else top.split("_")[0]  # cli_search belongs to cli
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module.startswith("memoryd"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def ours(name: str) -> Path | None:
+    """The file of one of our modules."""
+    parts = name.split(".")
+    base = PACKAGE.joinpath(*parts[1:])
+    file = base.with_suffix(".py") if len(parts) > 1 else base / "__init__.py"
+    return file if parts[0] == "memoryd" and file.exists() else None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_arrow_points_back(path: Path) -> None:
+    allowed = MAY[layer(path)]
+    wrong = [name for name in imports(path) if (file := ours(name)) and layer(file) not in allowed]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_foreign_packages_stay_at_home(path: Path) -> None:
+    here = str(path.relative_to(PACKAGE))
+    found = {name.split(".")[0] for name in imports(path)}
+    assert [
+        name for name, home in HOMES.items() if name in found and not here.startswith(home)
+    ] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_modules_and_functions_stay_small(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 250
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, node.name
+
+
+def test_the_test_sees_a_wrong_arrow(tmp_path: Path) -> None:
+    """The reading of imports is itself right: this test can fail."""
+    file = tmp_path / "x.py"
+    file.write_text("def f():\n    from memoryd.adapters import chroma\n    import torch.nn\n")
+    assert {"memoryd.adapters.chroma", "torch.nn"} <= set(imports(file))
+    assert ours("memoryd.adapters.chroma") == PACKAGE / "adapters" / "chroma.py"
