@@ -47,8 +47,12 @@ def mcp(options: argparse.Namespace) -> int:
     """The shim. The command takes it before it comes here; this is for those who call `main`."""
     from memoryd.shim import main
 
-    flags = {"--data-dir": options.data_dir, "--socket": options.socket}
-    return main(["mcp", *(word for flag in flags.items() if flag[1] for word in flag)])
+    given = {
+        "--config": options.config,
+        "--data-dir": options.data_dir,
+        "--socket": options.socket,
+    }
+    return main(["mcp", *(word for flag in given.items() if flag[1] for word in flag)])
 
 
 def setup(options: argparse.Namespace) -> int:
@@ -92,21 +96,32 @@ def status(options: argparse.Namespace) -> int:
 
 def stop(options: argparse.Namespace) -> int:
     """End the daemon and wait until it is gone; it is no failure if none runs."""
+    pid = end_running(options)
+    if options.json:
+        say_json({"stopped": pid is not None, "pid": pid})
+    elif pid is None:
+        say(f"No memoryd answers at {places.socket_path(options.socket, options.data_dir)}.")
+    else:
+        say(f"Stopped process {pid}.")
+    return 0
+
+
+def end_running(options: argparse.Namespace) -> int | None:
+    """End the daemon that runs; its process, or None if there was none. Raises MemorydError if
+    it does not end in time."""
     from memoryd.client import DaemonUnavailable
 
     try:
         pid = asyncio.run(_status(options))["pid"]
-    except DaemonUnavailable as exc:
-        say_json({"stopped": False, "pid": None}) if options.json else say(exc.message)
-        return 0
+    except DaemonUnavailable:
+        return None
     if not _end(pid):
         raise MemorydError(
             f"The daemon (process {pid}) has not ended within {END:g} seconds.",
             code="still_running",
             hint=f"Run: kill -KILL {pid}",
         )
-    say_json({"stopped": True, "pid": pid}) if options.json else say(f"Stopped process {pid}.")
-    return 0
+    return pid
 
 
 async def _status(options: argparse.Namespace) -> Status:

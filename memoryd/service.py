@@ -49,9 +49,10 @@ class Manager(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The daemon's command line, and its socket if it is not the default one."""
+    """The daemon's command line, its log, and its socket if it is not the default one."""
 
     words: tuple[str, ...]
+    log: Path
     socket: Path | None = None
 
 
@@ -67,7 +68,8 @@ def command(config: str | None, data_dir: str | None, socket: str | None) -> Com
     own_socket = (
         places.socket_path(socket, data_dir) if len(paths) > ("--config" in paths) else None
     )
-    return Command((*_executable(), "serve", *flags), own_socket)
+    log = places.log_path(data_dir)
+    return Command((*_executable(), "serve", *flags), log, own_socket)
 
 
 def _executable() -> tuple[str, ...]:
@@ -180,10 +182,9 @@ class Launchd:
         return Done((done, "Started."))
 
     def _text(self) -> str:
-        log = str(places.log_path())
         agent = {
             "Label": LABEL,
-            "ProgramArguments": [*self._command.words, "--log-file", log],
+            "ProgramArguments": [*self._command.words, "--log-file", str(self._command.log)],
             "RunAtLoad": True,
             "KeepAlive": {"SuccessfulExit": False},
             "Umask": 0o077,

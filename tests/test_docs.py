@@ -39,3 +39,13 @@ def test_versions_agree() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == __version__
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_tool_has_a_heading_and_every_argument_is_named() -> None:
+    from memoryd.doors.schemas import TOOLS
+
+    text = (ROOT / "docs" / "tools.md").read_text()
+    sections = dict(re.findall(r"## (\w+)\n(.*?)(?=\n## |\Z)", text, re.S))
+    for tool in TOOLS:
+        for argument in tool.input_schema["properties"]:
+            assert f"`{argument}`" in sections[tool.name], f"{tool.name}: {argument}"

@@ -6,6 +6,8 @@ It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it.
 
 from __future__ import annotations
 
+import time
+
 import anyio
 import structlog
 
@@ -14,6 +16,7 @@ from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError
 
 log = structlog.get_logger()
+LEAP = 300.0  # seconds that a clock may run ahead between two rounds
 
 
 class Upkeep:
@@ -22,6 +25,7 @@ class Upkeep:
     def __init__(self, parts: Parts, memories: Memories) -> None:
         self._parts = parts
         self._memories = memories
+        self._seen = (parts.clock(), time.monotonic())
 
     async def cleanup_expired(self) -> int:
         """Delete everything that is due, batch by batch; how many memories that were."""
@@ -44,10 +48,24 @@ class Upkeep:
     async def run(self) -> None:
         """Now, then every `cleanup_interval`. A failure is logged and met again next time."""
         while True:
-            for job in (self.cleanup_expired, self.embed_pending):
-                try:
-                    if count := await job():
-                        log.info(job.__name__, memories=count)
-                except MemorydError as exc:
-                    log.warning(f"{job.__name__}_failed", code=exc.code)
+            await self.tick()
             await anyio.sleep(self._parts.memory.cleanup_interval)
+
+    async def tick(self) -> None:
+        """One round of the loop. After a leap of the clock nothing is deleted for one round: if
+        the clock was wrong and is put right meanwhile, nothing is lost."""
+        jobs = [self.embed_pending] if self._leapt() else [self.cleanup_expired, self.embed_pending]
+        for job in jobs:
+            try:
+                if count := await job():
+                    log.info(job.__name__, memories=count)
+            except MemorydError as exc:
+                log.warning(f"{job.__name__}_failed", code=exc.code)
+
+    def _leapt(self) -> bool:
+        """Whether the wall clock went ahead of the time that really passed since last asked."""
+        before, self._seen = self._seen, (self._parts.clock(), time.monotonic())
+        ahead = (self._seen[0] - before[0]) - (self._seen[1] - before[1])
+        if ahead > LEAP:
+            log.warning("clock_leapt", seconds=round(ahead))
+        return ahead > LEAP

@@ -103,3 +103,24 @@ async def test_a_memory_renewed_during_the_sweep_is_kept(
         assert await engine.cleanup_expired() == 0
     assert await engine.get(id) is not None
     assert id in store.records
+
+
+async def test_a_clock_that_leaps_kills_nothing_and_does_not_stop_the_sweep(
+    engine: Engine, store: RamStore, clock: Clock
+) -> None:
+    """Ahead for a while, then right again: no memory is lost. If it stays, it counts."""
+    id = (await engine.store("said", "conversation")).memory.id
+    clock.now += 1000 * 86_400
+    await engine._upkeep.tick()
+    assert id in store.records
+    assert await engine.get(id) is None
+    clock.now -= 1000 * 86_400
+    await engine._upkeep.tick()
+    assert await engine.get(id) is not None
+    clock.now -= 50 * 86_400
+    await engine._upkeep.tick()
+    assert await engine.get(id) is not None
+    clock.now += 90 * 86_400
+    for _ in range(2):
+        await engine._upkeep.tick()
+    assert store.records == {}
