@@ -6,6 +6,7 @@ the protocol's handshake never waits for the model.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -70,6 +71,7 @@ class Daemon:
     async def serve(self) -> None:
         passed = passed_socket()
         listening = passed or bind_unix(self._path)
+        mine = None if passed else os.stat(self._path).st_ino
         try:
             async with task_group() as tasks:
                 tasks.start_soon(self._watch_signals)
@@ -81,8 +83,7 @@ class Daemon:
                     doors.cancel_scope.cancel()
                 tasks.cancel_scope.cancel()
         finally:
-            if passed is None:
-                self._path.unlink(missing_ok=True)
+            _remove_socket(self._path, mine)
         log.info("stopped")
 
     async def _open_doors(self, tasks: anyio.abc.TaskGroup, listening: socket.socket) -> None:
@@ -140,6 +141,13 @@ def own(data_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _remove_socket(path: Path, inode: int | None) -> None:
+    """Take our socket's file away, and nobody else's: one may have been put there since."""
+    with contextlib.suppress(FileNotFoundError):
+        if inode is not None and os.stat(path).st_ino == inode:
+            path.unlink()
 
 
 def _token_file(doors: DoorSettings, data_dir: Path) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import traceback
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 import mcp.types as types
@@ -104,7 +105,8 @@ class McpServer:
         try:
             found = await self._resource(uri)
         except MemorydError as exc:
-            raise MCPError(UNKNOWN_RESOURCE, render.error_text(exc), {"uri": uri}) from exc
+            data = {"uri": uri, "memoryd/error": render.error(exc)}
+            raise MCPError(UNKNOWN_RESOURCE, render.error_text(exc), data) from exc
         text = json.dumps(found, ensure_ascii=False)
         contents = types.TextResourceContents(uri=uri, mime_type=JSON, text=text)
         return types.ReadResourceResult(contents=[contents])
@@ -114,9 +116,9 @@ class McpServer:
             return await self._status.read()
         engine = await self._gate.engine()
         if uri.startswith(SESSION):
-            window = await engine.context_window(uri.removeprefix(SESSION))
+            window = await engine.context_window(unquote(uri.removeprefix(SESSION)))
             return render.window(window, engine.zone)
-        if uri.startswith(MEMORY) and (found := await engine.get(uri.removeprefix(MEMORY))):
+        if uri.startswith(MEMORY) and (found := await engine.get(_named(uri))):
             return render.memory(found, engine.zone)
         raise NotFound(f"There is nothing at {uri[:200]}.")
 
@@ -131,6 +133,11 @@ class McpServer:
         text = types.TextContent(type="text", text=PROMPT_TEXT)
         message = types.PromptMessage(role="user", content=text)
         return types.GetPromptResult(description=PROMPT.description, messages=[message])
+
+
+def _named(uri: str) -> str:
+    """The id or name in a memory's URI, where it is percent-encoded."""
+    return unquote(uri.removeprefix(MEMORY))
 
 
 def _place(exc: Exception) -> str:
