@@ -38,6 +38,9 @@ class Address:
         return f"{self.tcp[0]}:{self.tcp[1]}" if self.tcp else str(self.socket)
 
 
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """How to start a daemon: the flags that place it."""
@@ -178,9 +181,10 @@ class Link:
         """Connect and greet."""
         try:
             async with asyncio.timeout(GREETING):
-                wire = Wire(*await self._open())
+                streams, token = await self._open()
+                wire = Wire(*streams)
                 try:
-                    await wire.greet(self._address.token)
+                    await wire.greet(token)
                 except BaseException:
                     await wire.close()
                     raise
@@ -190,7 +194,11 @@ class Link:
             reason = "" if missing else f" ({exc or type(exc).__name__})"
             raise DaemonUnavailable(f"No memoryd answers at {self._address}{reason}.") from exc
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._address.tcp:
-            return await asyncio.open_connection(*self._address.tcp, limit=LONGEST_LINE)
-        return await asyncio.open_unix_connection(self._address.socket, limit=LONGEST_LINE)
+    async def _open(self) -> tuple[Streams, str | None]:
+        """The streams, and the token that the daemon wants to see first."""
+        tcp, token = self._address.tcp, self._address.token
+        if not tcp and (found := places.loopback(Path(self._address.socket))):
+            tcp, token = (places.LOOPBACK, found[0]), found[1]
+        if tcp:
+            return await asyncio.open_connection(*tcp, limit=LONGEST_LINE), token
+        return await asyncio.open_unix_connection(self._address.socket, limit=LONGEST_LINE), token

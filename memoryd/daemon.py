@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import socket
 import sys
@@ -24,13 +23,13 @@ from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.lines import Limits
 from memoryd.doors.server import McpServer
-from memoryd.doors.sockets import LineDoor, bind_tcp, bind_unix
+from memoryd.doors.sockets import LineDoor, bind_local, bind_tcp
 from memoryd.doors.status import Status
 from memoryd.doors.tokens import read_token
 from memoryd.doors.web import serve_web
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.observe import log_to_file, log_to_stderr
-from memoryd.places import try_lock
+from memoryd.places import raise_file_limit, try_lock
 from memoryd.settings import Config, DoorSettings
 from memoryd.systemd import feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
@@ -44,7 +43,7 @@ BUSY_EXIT = 3  # another daemon serves this directory: nothing is wrong
 def run(config: Config, *, socket: Path, log_file: Path | None = None) -> int:
     """Serve until told to stop; the exit code."""
     log_to_file(log_file) if log_file else log_to_stderr()
-    _raise_file_limit()
+    raise_file_limit()
     try:
         with own(config.memory.path):
             anyio.run(Daemon(config, socket).serve)
@@ -70,13 +69,13 @@ class Daemon:
 
     async def serve(self) -> None:
         passed = passed_socket()
-        listening = passed or bind_unix(self._path)
+        listening, token = (passed, "") if passed else bind_local(self._path)
         mine = None if passed else os.stat(self._path).st_ino
         try:
             async with task_group() as tasks:
                 tasks.start_soon(self._watch_signals)
                 async with task_group() as doors:
-                    await self._open_doors(doors, listening)
+                    await self._open_doors(doors, listening, token)
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
                     await self._serve_engine()
@@ -86,10 +85,13 @@ class Daemon:
             _remove_socket(self._path, mine)
         log.info("stopped")
 
-    async def _open_doors(self, tasks: anyio.abc.TaskGroup, listening: socket.socket) -> None:
+    async def _open_doors(
+        self, tasks: anyio.abc.TaskGroup, listening: socket.socket, token: str
+    ) -> None:
         doors, lowlevel = self._config.doors, self._server.lowlevel
         limits = Limits(line_bytes=doors.max_line_bytes, calls=doors.max_calls)
-        await tasks.start(LineDoor(lowlevel, limits, doors.max_connections).serve, listening)
+        local = LineDoor(lowlevel, limits, doors.max_connections, token)
+        await tasks.start(local.serve, listening)
         if doors.tcp_port:
             token = read_token(_token_file(doors, self._config.memory.path))
             door = LineDoor(lowlevel, limits, doors.max_connections, token)
@@ -152,13 +154,6 @@ def _remove_socket(path: Path, inode: int | None) -> None:
 
 def _token_file(doors: DoorSettings, data_dir: Path) -> Path:
     return Path(doors.token_file).expanduser() if doors.token_file else data_dir / "token"
-
-
-def _raise_file_limit() -> None:
-    """As many descriptors as we may have: each client is one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _say(exc: MemorydError) -> None:

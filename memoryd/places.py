@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 APP = "memoryd"
+# Windows' Python has none: there the same lines go over loopback TCP, and the file at the
+# socket's path says the port and the token.
+HAS_UNIX_SOCKETS = hasattr(socket, "AF_UNIX")
+LOOPBACK = "127.0.0.1"
 
 
 def _home(variable: str, unix: str, mac: str, windows: str) -> Path:
@@ -53,6 +57,15 @@ def socket_path(socket: str | None = None, data: str | None = None) -> Path:
     return (Path(runtime) / APP if runtime else data_dir()) / "memoryd.sock"
 
 
+def loopback(path: Path) -> tuple[int, str] | None:
+    """Port and token where there are no Unix sockets; None where there are. Raises
+    FileNotFoundError, like a connection to a socket that is not there."""
+    if HAS_UNIX_SOCKETS:
+        return None
+    port, token = path.read_text().split()
+    return int(port), token
+
+
 def log_path(data: str | None = None) -> Path:
     """Where a daemon that was started in the background writes its log."""
     if place := data or os.environ.get("MEMORYD_DATA_DIR"):
@@ -93,3 +106,13 @@ def try_lock(handle: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def raise_file_limit() -> None:
+    """As many descriptors as we may have: each client is one."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

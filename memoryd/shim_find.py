@@ -108,20 +108,17 @@ class Finder:
 
     def _start(self, now: float) -> None:
         """Start a daemon that outlives us, unless one is already on its way."""
-        import fcntl
-
         try:
             make_private(self.log.parent)
             words = os.open(self._words, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         except OSError as exc:
             raise self.unavailable(f"could not start: {exc}") from exc
         try:
-            fcntl.flock(words, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(words, 0)
+            if places.try_lock(words):
+                os.ftruncate(words, 0)
+            elif now < self._insist_at:
+                return
             self._spawn(words)
-        except BlockingIOError:
-            if now >= self._insist_at:
-                self._spawn(words)
         finally:
             os.close(words)
 

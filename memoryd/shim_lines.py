@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from typing import Any
 
 # A line up to this size is kept until it is whole, so that a daemon's death can neither tear nor
@@ -50,6 +51,30 @@ class Lines:
         taken = bytes(self._rest)
         self._rest = bytearray()
         return taken
+
+
+class Outbox:
+    """Lines that wait for a reader. Never joined: a copy of a long one would stay in the heap."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._waiting: deque[bytes] = deque()
+        self._taken = 0  # of the first
+
+    def put(self, line: bytes) -> None:
+        self._waiting.append(line)
+        self.size += len(line)
+
+    def first(self, most: int) -> memoryview:
+        """What to write next; say with `take` how much of it was."""
+        return memoryview(self._waiting[0])[self._taken : self._taken + most]
+
+    def take(self, count: int) -> None:
+        self.size -= count
+        self._taken += count
+        if self._taken == len(self._waiting[0]):
+            self._waiting.popleft()
+            self._taken = 0
 
 
 class Conversation:

@@ -15,7 +15,7 @@ import time
 from collections import deque
 
 from memoryd.shim_find import DaemonUnavailable, Finder
-from memoryd.shim_lines import Conversation, Lines, Piece, error_line, parse, request_id
+from memoryd.shim_lines import Conversation, Lines, Outbox, Piece, error_line, parse, request_id
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 CHUNK = 65_536
@@ -51,7 +51,7 @@ class Relay:
         self._sent = 0
         self._mid_line = False  # a piece of an over-long line was sent, its end was not
         self._skipping = False  # the rest of such a line is worthless
-        self._down = bytearray()  # for the client
+        self._down = Outbox()  # for the client
         self._torn = False  # it was sent the beginning of an over-long line, but not the end
         self._leave_at: float | None = None
 
@@ -78,10 +78,10 @@ class Relay:
         writes: Ends = []
         if self._leave_at is None and self._held_bytes < ROOM:
             reads.append(STDIN)
-        if self._down:
+        if self._down.size:
             writes.append(STDOUT)
         if self._daemon is not None:
-            if len(self._down) < ROOM:
+            if self._down.size < ROOM:
                 reads.append(self._daemon)
             if not self._deaf and self._has_more():
                 writes.append(self._daemon)
@@ -94,7 +94,8 @@ class Relay:
     def _may_leave(self, now: float) -> bool:
         if self._leave_at is None:
             return False
-        busy = self._held or self._sending or self._preface or self._talk.open or self._down
+        busy = self._held or self._sending or self._preface or self._talk.open
+        busy = busy or self._down.size
         return not busy or now >= self._leave_at
 
     # The daemon's side.
@@ -133,7 +134,7 @@ class Relay:
 
     def _refuse(self, why: DaemonUnavailable) -> None:
         """Answer what is held with the error; a client that does not read stops this too."""
-        while self._held and len(self._down) < ROOM:
+        while self._held and self._down.size < ROOM:
             data, whole = self._held.popleft()
             self._held_bytes -= len(data)
             self._skipping = not data.endswith(b"\n")
@@ -142,7 +143,7 @@ class Relay:
 
     def _fail(self, key: str, why: DaemonUnavailable) -> None:
         data = {"code": why.code, "log": str(self._finder.log)}
-        self._down += error_line(key, UNAVAILABLE, why.message, data)
+        self._down.put(error_line(key, UNAVAILABLE, why.message, data))
 
     def _has_more(self) -> bool:
         """Whether something can be sent; takes up the next line when the last one is through."""
@@ -184,7 +185,7 @@ class Relay:
             self._barren = 0
             replaying = bool(self._talk.awaited)
             if self._torn or self._talk.answered(piece):
-                self._down += piece
+                self._down.put(piece)
             if replaying and not self._talk.awaited:
                 self._preface += self._talk.greeted()
             self._torn = not whole and not piece.endswith(b"\n")
@@ -196,10 +197,10 @@ class Relay:
         daemon.close()
         self._daemon, self._preface = None, b""
         if self._torn:
-            self._down += b"\n"  # beyond repair, but what follows is not
+            self._down.put(b"\n")  # beyond repair, but what follows is not
             self._torn = False
         for key in self._talk.lost(for_good=False):
-            self._down += error_line(key, RESTARTED, LOST, {"code": "daemon_restarted"})
+            self._down.put(error_line(key, RESTARTED, LOST, {"code": "daemon_restarted"}))
         kept = [self._sending] if self._sending else []
         kept += self._held
         self._skipping = self._mid_line or (self._sending is not None and not self._sending[1])
@@ -236,4 +237,4 @@ class Relay:
 
     def _write_client(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            del self._down[: os.write(STDOUT, self._down[:CHUNK])]
+            self._down.take(os.write(STDOUT, self._down.first(CHUNK)))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,14 @@ class Daemon:
         self.log = folder.parent / f"{folder.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def spawn(self, **kwargs: Any) -> subprocess.Popen[bytes]:
+    def spawn(self, start: Sequence[str] = ("-m", "memoryd")) -> subprocess.Popen[bytes]:
         """Start the process; it may not listen yet."""
         flags = ["--data-dir", str(self.folder), "--socket", str(self.socket)]
-        env = environment(**self.settings) | kwargs.pop("env", {})
         with open(self.log, "ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "memoryd", *flags, "serve"], stderr=log, env=env, **kwargs
+                [sys.executable, *start, *flags, "serve"],
+                stderr=log,
+                env=environment(**self.settings),
             )
 
     def start(self) -> Daemon:

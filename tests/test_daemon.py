@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from memoryd import places
+from memoryd.client import SyncClient
 from tests.daemons import Daemon, Lines
 from tests.processes import is_running
 
@@ -245,3 +247,27 @@ def test_many_clients_end_with_exactly_what_they_stored(daemon: Daemon) -> None:
     daemon.stop()
     daemon.start()
     assert daemon.status()["memories"]["fact"] == total
+
+
+def test_without_unix_sockets_the_same_lines_go_over_loopback_with_a_token(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Windows gets, tried here with Unix sockets switched off on both sides."""
+    without = (
+        "import sys; from memoryd import places; places.HAS_UNIX_SOCKETS = False;"
+        "from memoryd.__main__ import main; sys.exit(main())"
+    )
+    daemon.process = daemon.spawn(start=["-c", without])
+    monkeypatch.setattr(places, "HAS_UNIX_SOCKETS", False)
+    while not daemon.socket.exists() or not daemon.socket.read_text().endswith("\n"):
+        assert daemon.process.poll() is None, daemon.log.read_text()
+    assert daemon.socket.stat().st_mode & 0o777 == 0o600
+    with SyncClient(daemon.socket) as client:
+        made = client.store("over loopback")
+        assert client.get(made["id"]) is not None
+    port, _ = daemon.socket.read_text().split()
+    with Lines(socket.create_connection((places.LOOPBACK, int(port)), timeout=60)) as stranger:
+        stranger.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        assert stranger.read() is None
+    assert daemon.stop() == 0
+    assert not daemon.socket.exists()

@@ -232,13 +232,20 @@ def test_long_messages_pass_both_ways(daemon: Daemon, connect: Connect, size: in
 
 
 def test_small_and_idle(daemon: Daemon, connect: Connect) -> None:
-    """20 MB for one more client, also after it was busy, and no processor time while idle."""
+    """20 MB for one more client, also after it has passed 5 MB at a time; idle, it is not woken."""
     client = connect()
     client.greet()
     assert client.call("say", {"text": "x" * 100_000, "times": 50})
     for _ in range(200):
         client.call("hear", {"text": "hello"})
     assert client.resident() < 20 * 2**20
+    until_still(lambda: switches(client))
+
+
+def switches(client: Client) -> str:
+    """How often a process was woken."""
+    status = Path(f"/proc/{client.process.pid}/status").read_text()
+    return status.split("\nvoluntary_ctxt_switches:")[1].split()[0]
 
 
 def test_a_client_that_does_not_read_costs_no_memory(daemon: Daemon, connect: Connect) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hmac
 import os
+import secrets
 import socket
 import stat
 from pathlib import Path
@@ -16,6 +17,7 @@ import structlog
 from anyio.abc import SocketAttribute, SocketListener
 from mcp.server.lowlevel import Server
 
+from memoryd import places
 from memoryd.doors.lines import Connection, Limits
 from memoryd.errors import MemorydError
 from memoryd.places import peer_uid
@@ -30,6 +32,19 @@ class CannotListen(MemorydError):
     """The socket or port cannot be had."""
 
     code = "cannot_listen"
+
+
+def bind_local(path: Path) -> tuple[socket.socket, str]:
+    """The door of this machine, and the token that it wants: none for a Unix socket."""
+    if places.HAS_UNIX_SOCKETS:
+        return bind_unix(path), ""
+    listening, token = bind_tcp(places.LOOPBACK, 0), secrets.token_urlsafe(32)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(f"{listening.getsockname()[1]} {token}\n")
+    return listening, token
 
 
 def bind_unix(path: Path) -> socket.socket:
