@@ -94,8 +94,8 @@ class Relay:
     def _may_leave(self, now: float) -> bool:
         if self._leave_at is None:
             return False
-        busy = self._held or self._sending or self._preface or self._talk.open
-        busy = busy or self._down.size
+        unsent = self._held or self._sending or self._preface
+        busy = unsent or self._talk.open or self._down.size
         return not busy or now >= self._leave_at
 
     # The daemon's side.

@@ -30,7 +30,13 @@ MEMORY: Schema = {
 
 def shape(properties: Schema, required: list[str] | None = None) -> Schema:
     """The schema of an object; what `required` names must be there."""
-    return {"type": "object", "properties": properties, "required": required or []}
+    made = {"type": "object", "properties": properties}
+    return made | ({"required": required} if required else {})
+
+
+def many(properties: Schema) -> Schema:
+    """The schema of a list of objects."""
+    return {"type": "array", "items": {"type": "object", "properties": properties}}
 
 
 def answer(properties: Schema) -> Schema:
@@ -81,10 +87,7 @@ CORE = (
         ),
         answer(
             {
-                "results": {
-                    "type": "array",
-                    "items": answer({**MEMORY, "score": {"type": "number"}}),
-                },
+                "results": many({**MEMORY, "score": {"type": "number"}}),
                 "warnings": WARNINGS,
             }
         ),
@@ -108,7 +111,7 @@ CORE = (
             },
             ["content"],
         ),
-        answer({**MEMORY, "duplicate": {"type": "boolean"}, "warnings": WARNINGS}),
+        shape({**MEMORY, "duplicate": {"type": "boolean"}, "warnings": WARNINGS}, ["id"]),
     ),
     tool(
         "forget_memory",
@@ -143,10 +146,7 @@ SESSION_TOOLS = (
         answer(
             {
                 "session_id": TEXT,
-                "messages": {
-                    "type": "array",
-                    "items": answer({"id": TEXT, "role": TEXT, "content": TEXT, "at": TEXT}),
-                },
+                "messages": many({"id": TEXT, "role": TEXT, "content": TEXT, "at": TEXT}),
             }
         ),
         reads=True,
