@@ -4,6 +4,7 @@ the handshake. Everything else of the protocol is bytes to it."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import deque
 from typing import Any
@@ -15,6 +16,12 @@ LINE_LIMIT = 8 * 2**20
 # How answers begin in practice. Recognised, a long one need not be decoded for the sake of its id,
 # and may even be too long to be kept.
 ANSWER = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?(-?\d+|"[ !#-\[\]-~]*"), ?"(?:result|error)"')
+
+# Ours, not the protocol's: the door takes it and passes it on to nobody.
+SESSION = (
+    b'{"jsonrpc": "2.0", "method": "notifications/memoryd/session", '
+    b'"params": {"session_id": "s-%s"}}\n'
+)
 
 Piece = tuple[bytes, bool]  # the bytes, and whether they are a whole line
 
@@ -91,6 +98,7 @@ class Conversation:
         self._initialize_id = ""
         self._initialized = b""
         self._replays = 0
+        self._session = SESSION % os.urandom(8).hex().encode()
 
     def asked(self, line: bytes) -> None:
         """The client's line has gone to the daemon."""
@@ -116,7 +124,12 @@ class Conversation:
         return key == self._initialize_id
 
     def greeting(self) -> bytes:
-        """What a new connection must hear first: the handshake, if the client has made one."""
+        """What a new connection must hear first: which session goes on with it, so that the
+        client keeps its context window over a restart, and the handshake."""
+        return self._session + self._handshake()
+
+    def _handshake(self) -> bytes:
+        """The client's handshake, if it has made one."""
         if not self._initialize:
             return b""
         if self.must_greet():

@@ -28,8 +28,10 @@ class Connection:
     def serve(self) -> None:
         with self.link, self.link.makefile("rb") as lines:
             for line in lines:
-                self.heard.append(line.decode())
                 message = json.loads(line)
+                if message.get("method") == "notifications/memoryd/session":
+                    continue
+                self.heard.append(line.decode())
                 if "id" in message and "method" in message:
                     self.answer(message["method"], message.get("params") or {}, message["id"])
 

@@ -24,11 +24,14 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from memoryd.doors.tools import PEER, Peer
+from memoryd.engine.checks import label
 from memoryd.engine.windows import new_session_id
+from memoryd.errors import InvalidInput
 
 CHUNK = 65_536
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 CANCELLED = "notifications/cancelled"
+SESSION = "notifications/memoryd/session"  # ours alone, see `shim_lines`
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +83,13 @@ class Connection:
         self._limits = limits
         self._open: set[str | int] = set()
         self._changed = anyio.Event()
+        self._peer = Peer(new_session_id())
 
     async def serve(self, server: Server[Any]) -> None:
         """Until the client is gone."""
         incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        PEER.set(Peer(new_session_id()))
+        PEER.set(self._peer)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read, incoming[0], outgoing[0].clone())
             tasks.start_soon(self._write, outgoing[1], tasks.cancel_scope)
@@ -123,8 +127,12 @@ class Connection:
         if isinstance(message, types.JSONRPCRequest):
             await self._until(lambda: len(self._open) < self._limits.calls)
             self._open.add(message.id)
-        elif isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED:
-            self._done((message.params or {}).get("requestId"))
+        elif isinstance(message, types.JSONRPCNotification):
+            if message.method == SESSION:
+                self._resume((message.params or {}).get("session_id"))
+                return
+            if message.method == CANCELLED:
+                self._done((message.params or {}).get("requestId"))
         await messages.send(SessionMessage(message))
 
     async def _write(
@@ -141,6 +149,13 @@ class Connection:
                     return
                 if isinstance(answer.message, types.JSONRPCResponse | types.JSONRPCError):
                     self._done(answer.message.id)
+
+    def _resume(self, session_id: object) -> None:
+        """The shim goes on with the session that its client had before a restart."""
+        try:
+            self._peer.session_id = label(session_id, "session_id") or self._peer.session_id
+        except InvalidInput:
+            return  # then it keeps the one it has
 
     def _done(self, id: object) -> None:
         if isinstance(id, str | int):

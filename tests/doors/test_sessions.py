@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.daemons import Daemon, Lines
+from tests.daemons import INITIALIZE, Daemon, Lines
+from tests.processes import environment
 
 
 def roles(window: Any) -> list[str]:
@@ -87,3 +92,35 @@ def test_a_bad_session_id_is_refused(daemon: Daemon, tool: str) -> None:
     turn = {"role": "user", "content": "x"} if tool == "add_turn" else {}
     answer = daemon.call("tools/call", name=tool, arguments={**turn, "session_id": "a\nb"})
     assert answer["_meta"]["memoryd/error"]["code"] == "session_id_invalid"
+
+
+def test_a_client_of_the_shim_keeps_its_window_over_a_restart(tmp_path: Path) -> None:
+    """Without any session_id: the connection is the session, and the client saw only one."""
+    daemon = Daemon(tmp_path / "data").start()
+    flags = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket)]
+    shim = subprocess.Popen(
+        [sys.executable, "-m", "memoryd", *flags, "mcp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(**daemon.settings),
+    )
+    assert shim.stdin is not None
+    assert shim.stdout is not None
+
+    def call(id: int, method: str, **params: Any) -> Any:
+        message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        shim.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
+        shim.stdin.flush()  # type: ignore[union-attr]
+        return json.loads(shim.stdout.readline())["result"]  # type: ignore[union-attr]
+
+    try:
+        call(1, "initialize", **INITIALIZE)
+        turn = {"role": "user", "content": "before the restart"}
+        call(2, "tools/call", name="add_turn", arguments=turn)
+        daemon.stop(signal.SIGKILL)
+        daemon.start()
+        window = call(3, "tools/call", name="get_context", arguments={})
+        assert roles(window) == ["before the restart"]
+    finally:
+        shim.communicate()
+        daemon.stop()
