@@ -82,10 +82,14 @@ class Finder:
 
     def _connect(self) -> tuple[bool, socket.socket | None]:
         """Whether somebody listens, and the connection if there was room for it."""
-        link = socket.socket(socket.AF_UNIX)
-        link.setblocking(False)
+        link = socket.socket(socket.AF_UNIX if places.HAS_UNIX_SOCKETS else socket.AF_INET)
         try:
-            link.connect(str(self._socket))
+            if found := places.loopback(self._socket):
+                link.connect((places.LOOPBACK, found[0]))
+                link.sendall(found[1].encode() + b"\n")
+            link.setblocking(False)
+            if not found:
+                link.connect(str(self._socket))
         except BlockingIOError:  # the queue of those who wait to be accepted is full
             link.close()
             return True, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -265,6 +266,13 @@ def test_without_unix_sockets_the_same_lines_go_over_loopback_with_a_token(
     with SyncClient(daemon.socket) as client:
         made = client.store("over loopback")
         assert client.get(made["id"]) is not None
+    shim = subprocess.run(
+        [sys.executable, "-c", without, "--socket", str(daemon.socket), "mcp"],
+        input=b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n',
+        capture_output=True,
+        timeout=60,
+    )
+    assert json.loads(shim.stdout)["id"] == 1
     port, _ = daemon.socket.read_text().split()
     with Lines(socket.create_connection((places.LOOPBACK, int(port)), timeout=60)) as stranger:
         stranger.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})

@@ -32,24 +32,32 @@ WORDS = (
 ).split()
 
 
-def texts(count: int, seed: int) -> list[str]:
+LENGTHS = {"a phrase, 6-16 words": (6, 16), "a sentence or two, 20-40 words": (20, 40)}
+SHORT = (6, 16)
+
+
+def texts(count: int, seed: int, words: tuple[int, int] = SHORT) -> list[str]:
     pick = random.Random(seed)
-    return [" ".join(pick.choices(WORDS, k=pick.randint(6, 16))) for _ in range(count)]
+    return [" ".join(pick.choices(WORDS, k=pick.randint(*words))) for _ in range(count)]
 
 
-async def embed_rate(engine: Engine, count: int, seed: int) -> float:
+async def embed_rate(
+    engine: Engine, count: int, seed: int, words: tuple[int, int] = SHORT
+) -> float:
     """Texts a second of the embedder alone, all in one call."""
     encoder = engine._parts.embedding.encoder
     assert encoder is not None
-    some = texts(count, seed)
+    some = texts(count, seed, words)
     started = time.perf_counter()
     await anyio.to_thread.run_sync(encoder.encode, some)
     return count / (time.perf_counter() - started)
 
 
-async def store_rate(engine: Engine, count: int, seed: int) -> float:
+async def store_rate(
+    engine: Engine, count: int, seed: int, words: tuple[int, int] = SHORT
+) -> float:
     """Memories a second through the engine, from 32 tasks."""
-    waiting = iter(texts(count, seed))
+    waiting = iter(texts(count, seed, words))
 
     async def work() -> None:
         for text in waiting:
@@ -83,18 +91,20 @@ async def longest_stall(stop: anyio.Event) -> float:
     return longest
 
 
-async def measure(count: int) -> dict[str, float]:
+async def measure(count: int, words: tuple[int, int]) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="memoryd-bench-") as folder:
         async with open_engine(Config(memory=MemorySettings(path=Path(folder)))) as engine:
             await embed_rate(engine, 64, seed=-1)
-            results = [await one_round(engine, count, seed=10 * n) for n in range(ROUNDS)]
+            results = [await one_round(engine, count, 10 * n, words) for n in range(ROUNDS)]
     return {key: statistics.median(r[key] for r in results) for key in results[0]}
 
 
-async def one_round(engine: Engine, count: int, seed: int) -> dict[str, float]:
-    embed = [await embed_rate(engine, count, seed + 1)]
-    stored = await store_rate(engine, count, seed + 2)
-    embed.append(await embed_rate(engine, count, seed + 3))
+async def one_round(
+    engine: Engine, count: int, seed: int, words: tuple[int, int]
+) -> dict[str, float]:
+    embed = [await embed_rate(engine, count, seed + 1, words)]
+    stored = await store_rate(engine, count, seed + 2, words)
+    embed.append(await embed_rate(engine, count, seed + 3, words))
     idle = await search_times(engine, seed + 4)
     busy: list[float] = []
     stalls: list[float] = []
@@ -109,7 +119,7 @@ async def one_round(engine: Engine, count: int, seed: int) -> dict[str, float]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(searching)
         tasks.start_soon(watching)
-        await store_rate(engine, count, seed + 6)
+        await store_rate(engine, count, seed + 6, words)
         stop.set()
     p99 = [statistics.quantiles(taken, n=100)[98] for taken in (idle, busy)]
     return {
@@ -129,12 +139,13 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=1024)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = anyio.run(measure, options.texts)
+    found = {name: anyio.run(measure, options.texts, words) for name, words in LENGTHS.items()}
     if options.json:
         print(json.dumps(found))
         return
-    for name, value in found.items():
-        print(f"{name:32} {value:10.2f}")
+    print(f"{'':32}" + "".join(f"{name:>32}" for name in found))
+    for row in next(iter(found.values())):
+        print(f"{row:32}" + "".join(f"{values[row]:32.2f}" for values in found.values()))
 
 
 if __name__ == "__main__":
