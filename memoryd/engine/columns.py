@@ -63,6 +63,13 @@ class Columns:
             allowed &= having
         return allowed
 
+    def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
+        """How many memories of each type are alive, and when the next of them expires."""
+        alive = self.allowed(Filter(), now)
+        counts = {t: int(np.count_nonzero(alive & (self._type == c))) for t, c in TYPE_CODE.items()}
+        ends = self._expires[alive & np.isfinite(self._expires)]
+        return counts, float(ends.min()) if len(ends) else None
+
     def of_session(self, session_id: str, type: MemoryType) -> list[int]:
         """Slots of this session and type."""
         matches = (self._session == _session_code(session_id)) & (self._type == TYPE_CODE[type])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import tzinfo
@@ -17,7 +16,7 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.recall import Recall
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
-from memoryd.model import DAY, Lifetimes, Memory, MemoryType, is_expired
+from memoryd.model import DAY, Lifetimes, Memory
 from memoryd.ports import Encoder, Store
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
@@ -52,13 +51,11 @@ class Engine(Memories, Recall):
 
     def state(self) -> dict[str, Any]:
         """Counts and model, for status."""
-        now, index, encoder = self._parts.clock(), self._parts.index, self._parts.embedding.encoder
-        alive = [memory for memory in index if not is_expired(memory, now)]
-        ends = [memory.expires_at for memory in alive if memory.expires_at is not None]
-        counts = Counter(memory.type for memory in alive)
+        index, encoder = self._parts.index, self._parts.embedding.encoder
+        counts, next_expiry = index.census(self._parts.clock())
         return {
-            "memories": {str(type): counts[type] for type in MemoryType},
-            "next_expiry": min(ends, default=None),
+            "memories": {str(type): count for type, count in counts.items()},
+            "next_expiry": next_expiry,
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,

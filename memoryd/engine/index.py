@@ -77,6 +77,10 @@ class Index:
         passages = zip(entry.spans, vectors, strict=True)
         return Record(entry.memory, tuple(Passage(span, vector) for span, vector in passages))
 
+    def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
+        """How many memories of each type are alive, and when the next of them expires."""
+        return self._columns.census(now)
+
     def of_session(self, session_id: str, type: MemoryType) -> list[Memory]:
         """The memories of a session, in no particular order."""
         slots = self._columns.of_session(session_id, type)

@@ -124,3 +124,14 @@ async def test_a_clock_that_leaps_kills_nothing_and_does_not_stop_the_sweep(
     for _ in range(2):
         await engine._upkeep.tick()
     assert store.records == {}
+
+
+async def test_the_state_counts_what_is_alive(engine: Engine, clock: Clock) -> None:
+    await engine.store("a")
+    await engine.store("b", "conversation", expires_at=clock.now + 5)
+    await engine.store("c", "conversation", expires_at=clock.now + 9)
+    assert engine.state()["next_expiry"] == clock.now + 5
+    clock.now += 5
+    state = engine.state()
+    assert state["memories"] == {"conversation": 1, "fact": 1, "context": 0}
+    assert state["next_expiry"] == clock.now + 4
