@@ -22,7 +22,7 @@ HEAD = ("timestamp", "level", "event")  # of an event; the rest are its keys
 
 def logs(options: argparse.Namespace) -> int:
     """Show the end of the log; with --follow until interrupted."""
-    path = places.log_path(options.data_dir)
+    path = places.log_path(options.data_dir, options.socket)
     show = _show_json if options.json else _show
     try:
         with path.open(encoding="utf-8", errors="replace") as log:

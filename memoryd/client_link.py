@@ -51,7 +51,7 @@ class Launch:
 
     @property
     def log(self) -> Path:
-        return places.log_path(self.data_dir)
+        return places.log_path(self.data_dir, self.socket)
 
     @property
     def words(self) -> Path:

@@ -164,7 +164,11 @@ def _converted(value: object, wanted: Any) -> object | None:
         return None
     if wanted is int:
         return value if isinstance(value, int) else None
-    return float(value) if math.isfinite(value) else None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _is_text(value: object) -> bool:

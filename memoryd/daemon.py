@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,12 +37,14 @@ from memoryd.tasks import task_group
 from memoryd.wiring import open_engine
 
 log = structlog.get_logger()
-DRAIN = 7.0  # seconds for running calls when told to stop
+DRAIN = 6.0  # seconds for running calls when told to stop
+DEADLINE = 9.0  # seconds for everything
 BUSY_EXIT = 3  # another daemon serves this directory: nothing is wrong
 
 
 def run(config: Config, *, socket: Path, log_file: Path | None = None) -> int:
     """Serve until told to stop; the exit code."""
+    os.umask(0o077)  # whatever is made from here on is its owner's alone
     log_to_file(log_file) if log_file else log_to_stderr()
     raise_file_limit()
     try:
@@ -102,6 +105,18 @@ class Daemon:
             await tasks.start(serve_web, self._server, self._gate, doors, token, port)
 
     async def _serve_engine(self) -> None:
+        """Serve the engine until it is time to stop, which may come before it is open."""
+        async with task_group() as tasks:
+            tasks.start_soon(self._stop_early, tasks.cancel_scope)
+            await self._serve_open()
+            tasks.cancel_scope.cancel()
+
+    async def _stop_early(self, opening: anyio.CancelScope) -> None:
+        await self._stopping.wait()
+        if self._gate.now is None:
+            opening.cancel()
+
+    async def _serve_open(self) -> None:
         """Open the engine behind the doors; close it when it is time to stop."""
         async with open_engine(self._config, wait=False) as engine:
             self._gate.open(engine)
@@ -120,6 +135,11 @@ class Daemon:
                     os._exit(1)
                 log.info("stopping", signal=signal.Signals(number).name)
                 self._stopping.set()
+                # A stuck worker or a hanging download must not keep us: what was acknowledged
+                # is committed, and the worker ends with its input.
+                timer = threading.Timer(DEADLINE, os._exit, (1,))
+                timer.daemon = True
+                timer.start()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from memoryd.errors import InvalidInput
 RESERVED = "memoryd:"  # keys of our own; a user's key may not begin like this
 MAX_BYTES = 16_384  # metadata describes a memory; it is not the memory
 MAX_DEPTH = 16
+MAX_BITS = 4096
 
 
 def check_metadata(value: object) -> dict[str, Any]:
@@ -42,6 +43,11 @@ def canonical(value: object) -> str:
     return json.dumps(_unified(value), sort_keys=True)
 
 
+def plain_text(text: str) -> str:
+    """The same text as a plain `str`, whatever subclass it is of."""
+    return "".join((text,))
+
+
 def check_text(text: str, what: str) -> None:
     """InvalidInput where `text` cannot be written as UTF-8."""
     try:
@@ -53,15 +59,20 @@ def check_text(text: str, what: str) -> None:
 def _plain(value: object, where: str, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise _refused(f"{where} is nested more than {MAX_DEPTH} deep.")
-    if value is None or isinstance(value, bool | int):
+    # Plain types, not subclasses of them: what is kept must be readable in another process.
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise _refused(f"{where} is a number of more than {MAX_BITS} bits.")
+        return int(value)
     if isinstance(value, str):
         check_text(value, where)
-        return str(value)
+        return plain_text(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise _refused(f"{where} is {value}, which no reader gets back unchanged.")
-        return value
+        return float(value)
     if isinstance(value, list | tuple):
         return [_plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
     if isinstance(value, Mapping):
@@ -74,7 +85,7 @@ def _plain_mapping(value: Mapping[Any, Any], where: str, depth: int) -> dict[str
         if not isinstance(key, str):
             raise _refused(f"{where} has a key that is not text: {key!r}.")
         check_text(key, f"A key of {where}")
-    return {str(k): _plain(v, f"{where}.{k}", depth + 1) for k, v in value.items()}
+    return {plain_text(k): _plain(v, f"{where}.{k}", depth + 1) for k, v in value.items()}
 
 
 def _unified(value: object) -> object:

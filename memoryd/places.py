@@ -49,10 +49,15 @@ def socket_path(socket: str | None = None, data: str | None = None) -> Path:
     Deliberately not from the configuration file: the shim has to agree, and reads no YAML. A
     data directory of its own brings a socket of its own, so daemons can live side by side.
     """
-    if named := socket or os.environ.get("MEMORYD_SOCKET"):
-        return Path(named).expanduser().absolute()
-    if place := data or os.environ.get("MEMORYD_DATA_DIR"):
-        return Path(place).expanduser().absolute() / "memoryd.sock"
+    environ = os.environ
+    for flag, place in (
+        (socket, data),
+        (environ.get("MEMORYD_SOCKET"), environ.get("MEMORYD_DATA_DIR")),
+    ):
+        if flag:
+            return Path(flag).expanduser().absolute()
+        if place:
+            return Path(place).expanduser().absolute() / "memoryd.sock"
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return (Path(runtime) / APP if runtime else data_dir()) / "memoryd.sock"
 
@@ -66,10 +71,13 @@ def loopback(path: Path) -> tuple[int, str] | None:
     return int(port), token
 
 
-def log_path(data: str | None = None) -> Path:
-    """Where a daemon that was started in the background writes its log."""
+def log_path(data: str | None = None, socket: str | None = None) -> Path:
+    """Where a daemon that was started in the background writes its log: one for each that can
+    live beside the others."""
     if place := data or os.environ.get("MEMORYD_DATA_DIR"):
         return Path(place).expanduser().absolute() / "daemon.log"
+    if named := socket or os.environ.get("MEMORYD_SOCKET"):
+        return Path(named).expanduser().absolute().with_suffix(".log")
     return _home("XDG_STATE_HOME", ".local/state", "Library/Logs", "log") / "daemon.log"
 
 

@@ -19,7 +19,7 @@ class MemorySettings:
     max_sessions: int = field(default=1000, metadata={"least": 1})
     cleanup_interval: float = field(default=3600.0, metadata={"least": 0.1})
     cleanup_batch: int = field(default=500, metadata={"least": 1, "most": 5000})
-    conversation_days: float = field(default=30.0, metadata={"above": 0.0})
+    conversation_days: float = field(default=30.0, metadata={"above": 0.0, "most": 36_500.0})
     timezone: str = ""
     max_content_bytes: int = field(default=102_400, metadata={"least": 1})
 

@@ -45,7 +45,7 @@ class Finder:
 
     def __init__(self, given: dict[str, str], serve: list[str] | None = None) -> None:
         data = given.get("--data-dir")
-        self.log = places.log_path(data)
+        self.log = places.log_path(data, given.get("--socket"))
         self.next_try = 0.0
         self._socket = places.socket_path(given.get("--socket"), data)
         self._words = self.log.with_suffix(".start")

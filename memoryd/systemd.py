@@ -19,6 +19,9 @@ def passed_socket() -> socket.socket | None:
     if count < 1:
         return None
     found = socket.socket(fileno=FIRST_PASSED)
+    if found.family != socket.AF_UNIX:
+        found.close()
+        return None  # anybody could use it: the network doors have settings and a token
     found.set_inheritable(False)
     return found
 

@@ -20,7 +20,7 @@ from anyio.abc import TaskStatus
 from memoryd.adapters.chroma import open_chroma
 from memoryd.adapters.chroma_open import NO_MODEL
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.errors import EmbedError
+from memoryd.errors import EmbedError, MemorydError
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity
 from memoryd.settings import Config
@@ -91,7 +91,9 @@ class Model:
         load = load_encoder
         while self._encoder is None:
             try:
-                self._encoder = await anyio.to_thread.run_sync(load, self._config)
+                self._encoder = await anyio.to_thread.run_sync(
+                    load, self._config, abandon_on_cancel=True
+                )
                 self._ready.set()
             except EmbedError as exc:
                 log.warning("model_missing", code=exc.code)
@@ -129,7 +131,10 @@ class Model:
         assert self._encoder is not None
         engine.attach(self._encoder)
         task_status.started()
-        await engine.embed_all_pending()
+        try:
+            await engine.embed_all_pending()
+        except MemorydError as exc:  # the upkeep tries again
+            log.warning("embed_pending_failed", code=exc.code)
 
 
 @asynccontextmanager

@@ -211,7 +211,13 @@ def test_logs_follow_across_a_rotation(tmp_path: Path) -> None:
     log = tmp_path / "daemon.log"
     log.write_text('{"event": "first", "level": "info", "timestamp": "2030-01-01T00:00:00.1"}\n')
     command = [sys.executable, "-m", "memoryd", "logs", "-f", "--data-dir", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as follower:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Where the tests run in the background of a shell, it is ignored and inherited so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as follower:
         assert follower.stdout is not None
         assert follower.stdout.readline() == "2030-01-01T00:00:00 info     first\n"
         with log.open("a") as file:

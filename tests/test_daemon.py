@@ -279,3 +279,44 @@ def test_without_unix_sockets_the_same_lines_go_over_loopback_with_a_token(
         assert stranger.read() is None
     assert daemon.stop() == 0
     assert not daemon.socket.exists()
+
+
+def test_a_socket_that_is_in_use_is_not_taken_away(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.start()
+    other = Daemon(tmp_path / "other")
+    other.socket = daemon.socket
+    assert other.spawn().wait(60) == 1
+    assert "Another program listens" in other.log.read_text()
+    assert daemon.status()["data_dir"] == str(daemon.folder)
+
+
+def test_it_stops_in_time_though_its_worker_is_stuck(daemon: Daemon) -> None:
+    daemon.start()
+    worker = daemon.status()["store"]["pid"]
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        with Lines(daemon.connect()) as client:
+            client.open()
+            client.request("tools/call", name="store_memory", arguments={"content": "stuck"})
+            assert daemon.process is not None
+            daemon.process.send_signal(signal.SIGTERM)
+            daemon.process.wait(12)
+    finally:
+        os.kill(worker, signal.SIGCONT)
+
+
+def test_everything_it_makes_is_its_owners_alone(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.tool("store_memory", content="private")
+    modes = {p: p.stat().st_mode & 0o077 for p in daemon.folder.rglob("*")}
+    assert [path for path, mode in modes.items() if mode] == []
+
+
+def test_a_flag_for_the_directory_beats_a_variable_for_the_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MEMORYD_SOCKET", "/env.sock")
+    assert places.socket_path(None, "/flag") == Path("/flag/memoryd.sock")
+    assert places.socket_path("/s", "/flag") == Path("/s")
+    assert places.socket_path() == Path("/env.sock")
+    assert places.log_path(None, "/a/s.sock") == Path("/a/s.log")

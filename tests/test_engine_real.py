@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from functools import partial
 from pathlib import Path
 
@@ -167,6 +168,39 @@ async def test_the_worker_is_killed_under_load_and_nothing_is_lost(tmp_path: Pat
         assert len(stored) == 400
     async with open_engine(config) as engine:
         assert {memory.id for memory in engine._parts.index} == set(stored)
+
+
+async def test_a_cancelled_engine_ends_with_writes_in_flight(tmp_path: Path) -> None:
+    config = configured(tmp_path, "hash")
+    with anyio.fail_after(60):
+        with anyio.move_on_after(60) as scope:
+            async with open_engine(config) as engine, anyio.create_task_group() as group:
+                jobs = [partial(engine.store, text) for text in sentences(2000)]
+                group.start_soon(in_parallel, jobs, 8)
+                await until(lambda: engine.count > 100)
+                scope.cancel()
+    async with open_engine(config) as engine:
+        assert engine.count >= 100
+
+
+async def test_types_of_a_callers_own_are_kept_as_plain_ones(tmp_path: Path) -> None:
+    """They cannot be read in another process, and one of them must not stop the others."""
+
+    class Text(str):
+        __slots__ = ()
+
+    class Level(IntEnum):
+        HIGH = 3
+
+    async with open_engine(configured(tmp_path, "hash")) as engine:
+        with anyio.fail_after(30):
+            stored = await engine.store(
+                Text("own"), metadata={"l": Level.HIGH, Text("t"): Text("x")}
+            )
+    async with open_engine(configured(tmp_path, "hash")) as engine:
+        memory = await engine.get(stored.memory.id)
+        assert memory is not None
+        assert (memory.content, memory.metadata) == ("own", {"l": 3, "t": "x"})
 
 
 async def test_a_second_engine_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:

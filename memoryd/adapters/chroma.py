@@ -96,14 +96,17 @@ class ChromaStore:
 
     async def commit_groups(self) -> None:
         """The one writer: takes what waits, commits it, wakes the callers."""
-        while True:
-            await self._work.wait()
-            self._work = anyio.Event()
-            while group := self._next_group():
-                await self._commit(group)
-                for write in group:
-                    self._waiting.popleft()
-                    write.done.set()
+        try:
+            while True:
+                await self._work.wait()
+                self._work = anyio.Event()
+                while group := self._next_group():
+                    await self._commit(group)
+                    for write in group:
+                        self._waiting.popleft()
+                        write.done.set()
+        finally:
+            self._abandon()
 
     async def _write(self, write: _Write) -> _Write:
         if self._closed:
@@ -114,6 +117,16 @@ class ChromaStore:
         if write.error is not None:
             raise write.error
         return write
+
+    def _abandon(self) -> None:
+        """No more commits: whoever waits is told, for nobody may wait for ever."""
+        self._closed = True
+        for write in self._waiting:
+            write.error = StoreUnavailable(
+                "The store was closed while this was being written; it may or may not be kept."
+            )
+            write.done.set()
+        self._waiting.clear()
 
     def _next_group(self) -> list[_Write]:
         group: list[_Write] = []

@@ -116,7 +116,10 @@ class Link:
         raise _rebuilt(answer)
 
     async def _send(self, process: anyio.abc.Process, message: object) -> None:
-        body = pickle.dumps(message, protocol=5)
+        try:
+            body = pickle.dumps(message, protocol=5)
+        except Exception as exc:  # whatever a caller's own types raise
+            raise StoreError(f"This cannot be written: {type(exc).__name__}.") from exc
         assert process.stdin is not None
         # A half-written frame would garble every later one: cancellation has to wait.
         with anyio.CancelScope(shield=True):

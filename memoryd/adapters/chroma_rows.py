@@ -112,9 +112,8 @@ def _is_native(value: object) -> bool:
 def _is_native_scalar(value: object) -> bool:
     if isinstance(value, str):
         return "\0" not in value
-    if isinstance(value, int):  # bool is an int, and native as well
-        return -MAX_INT <= value < MAX_INT
-    return isinstance(value, float)
+    # Not floats: a Chroma server does not give back every one of them to the last digit.
+    return isinstance(value, int) and -MAX_INT <= value < MAX_INT  # bool is an int
 
 
 def stale_keys(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, None]:

@@ -8,6 +8,7 @@ outlives its daemon by more than the call it is in, and no second process opens 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -52,14 +53,15 @@ def main() -> None:
     wire_in, wire_out = _take_wire()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends
-    opening = read_frame(wire_in)
-    try:
-        collection = _open(opening)
-    except Exception as exc:
-        write_frame(wire_out, (0, False, _failure(exc)))
-        return
-    write_frame(wire_out, (0, True, collection.facts()))
-    _serve(collection, wire_in, wire_out)
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
+        opening = read_frame(wire_in)
+        try:
+            collection = _open(opening)
+        except Exception as exc:
+            write_frame(wire_out, (0, False, _failure(exc)))
+            return
+        write_frame(wire_out, (0, True, collection.facts()))
+        _serve(collection, wire_in, wire_out)
 
 
 def _take_wire() -> tuple[BinaryIO, BinaryIO]:
@@ -104,6 +106,8 @@ def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
         while True:
             calls.put(read_frame(wire_in))
     except (EOFError, OSError):
+        return
+    finally:  # the daemon is gone, or sent what nobody can read: either way this is the end
         _gone.set()
         calls.put(None)
 

@@ -140,7 +140,7 @@ class Connection:
     ) -> None:
         async with answers:
             async for answer in answers:
-                text = answer.message.model_dump_json(by_alias=True, exclude_unset=True)
+                text = _text(answer.message)
                 try:
                     with anyio.fail_after(self._limits.send_seconds):
                         await self._stream.send(text.encode() + b"\n")
@@ -173,6 +173,14 @@ class Connection:
         if not _hung_up(self._stream):
             with anyio.move_on_after(self._limits.drain_seconds):
                 await self._until(lambda: not self._open)
+
+
+def _text(message: Any) -> str:
+    """A message as JSON. Half characters that a client sent and gets back are escaped."""
+    try:
+        return str(message.model_dump_json(by_alias=True, exclude_unset=True))
+    except ValueError:
+        return json.dumps(message.model_dump(by_alias=True, exclude_unset=True))
 
 
 async def _chunks(stream: ByteStream) -> Any:
@@ -209,6 +217,9 @@ def parse(line: bytes | None, limit: int) -> Any:
         data = json.loads(line)
     except (ValueError, RecursionError) as exc:
         raise BadLine(types.PARSE_ERROR, "That line is not JSON.") from exc
+    id = data.get("id", "") if isinstance(data, dict) else ""
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        raise BadLine(types.INVALID_REQUEST, "An id must be text or a whole number.")
     try:
         return types.jsonrpc_message_adapter.validate_python(data, by_name=False)
     except (ValidationError, RecursionError) as exc:

@@ -107,6 +107,10 @@ class McpServer:
         except MemorydError as exc:
             data = {"uri": uri, "memoryd/error": render.error(exc)}
             raise MCPError(UNKNOWN_RESOURCE, render.error_text(exc), data) from exc
+        except Exception as exc:
+            log.error("resource_failed", error=type(exc).__name__, at=_place(exc))
+            text = f"memoryd failed with {type(exc).__name__}."
+            raise MCPError(types.INTERNAL_ERROR, text, {"uri": uri}) from exc
         text = json.dumps(found, ensure_ascii=False)
         contents = types.TextResourceContents(uri=uri, mime_type=JSON, text=text)
         return types.ReadResourceResult(contents=[contents])

@@ -48,12 +48,15 @@ def bind_local(path: Path) -> tuple[socket.socket, str]:
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """A listening socket that only its owner can reach. The caller holds the daemon's lock, so
-    whatever lies at `path` is left over from a daemon that is dead."""
+    """A listening socket that only its owner can reach."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
             raise CannotListen(f"{path} is in the way: it is not a socket.")
+        if _answers(path):
+            raise CannotListen(
+                f"Another program listens on {path}.", hint="Choose another --socket."
+            )
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
@@ -69,10 +72,22 @@ def bind_unix(path: Path) -> socket.socket:
     return listener
 
 
+def _answers(path: Path) -> bool:
+    """Whether somebody accepts connections there: the lock is the data directory's, and a daemon
+    of another one may have been given the same socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
 def bind_tcp(host: str, port: int) -> socket.socket:
     """A listening TCP socket."""
     try:
-        return socket.create_server((host, port), backlog=BACKLOG)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as exc:
         raise CannotListen(
             f"Cannot listen on {host}:{port}: {exc.strerror or exc}.", hint="Choose another port."

@@ -14,8 +14,10 @@ from memoryd.doors.schemas import TOOLS
 from memoryd.engine.engine import Engine
 from memoryd.engine.windows import ORDER, new_session_id
 from memoryd.errors import InvalidInput
+from memoryd.model import Page
 
 Arguments = dict[str, Any]
+ANSWER_CHARS = 400_000  # of recalled text in one answer
 
 
 @dataclass(slots=True)
@@ -70,7 +72,20 @@ class Tools:
 
 
 async def _search(engine: Engine, given: Arguments) -> Arguments:
-    return render.page(await engine.search(given.pop("query", ""), **given), engine.zone)
+    return render.page(_bounded(await engine.search(given.pop("query", ""), **given)), engine.zone)
+
+
+def _bounded(page: Page) -> Page:
+    """As many results as fit into an answer: no client reads more, and writing it out would
+    hold up everybody else."""
+    size, fit = 0, 0
+    for hit in page.hits:
+        size += len(hit.memory.content) + len(hit.passage or "")
+        if fit and size > ANSWER_CHARS:
+            warning = f"Only {fit} of {len(page.hits)} results fit into one answer."
+            return Page(page.hits[:fit], (*page.warnings, warning))
+        fit += 1
+    return page
 
 
 async def _store(engine: Engine, given: Arguments) -> Arguments:

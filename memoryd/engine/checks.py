@@ -4,12 +4,15 @@ stable code, a sentence and a hint; all of them run before anything is changed."
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from datetime import UTC, date, datetime, tzinfo
 
 from memoryd.errors import InvalidInput
+from memoryd.metadata import plain_text
 
 MAX_LIMIT = 1000
+ID = re.compile("[0-9a-f]{20}")  # what the engine makes; a name like it could hide a memory
 MAX_NAME = 200
 MAX_QUERY = 1_000_000
 LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -30,7 +33,7 @@ def content(value: object, max_bytes: int) -> str:
             f"Content has {size} bytes; at most {max_bytes} can be kept as one memory.",
             "Split it, or raise memory.max_content_bytes.",
         )
-    return value
+    return plain_text(value)
 
 
 def query(value: object) -> str:
@@ -50,7 +53,7 @@ def limit(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
         raise _refused(
             "limit_invalid",
-            f"The limit must be a whole number from 1 to {MAX_LIMIT}, not {value!r}.",
+            f"The limit must be a whole number from 1 to {MAX_LIMIT}, not {_shown(value)}.",
         )
     return value
 
@@ -58,7 +61,9 @@ def limit(value: object) -> int:
 def count(value: object, what: str) -> int:
     """A whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _refused(f"{what}_invalid", f"{what} must be a whole number above 0, not {value!r}.")
+        raise _refused(
+            f"{what}_invalid", f"{what} must be a whole number above 0, not {_shown(value)}."
+        )
     return value
 
 
@@ -66,7 +71,7 @@ def min_score(value: object) -> float:
     """The least score of a result: 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise _refused(
-            "min_score_invalid", f"min_score must be a number from 0 to 1, not {value!r}."
+            "min_score_invalid", f"min_score must be a number from 0 to 1, not {_shown(value)}."
         )
     return float(value)
 
@@ -81,6 +86,8 @@ def label(value: object, what: str) -> str | None:
     _utf8(value, code, f"The {what}")
     if not _is_visible(value) or any(unicodedata.category(c) == "Cc" for c in value):
         raise _refused(code, f"The {what} must be one line of visible text.")
+    if what == "name" and ID.fullmatch(value.strip()):
+        raise _refused(code, "A name may not look like an id.", "Choose words.")
     if len(value) > MAX_NAME:
         raise _refused(code, f"The {what} has {len(value)} characters; at most {MAX_NAME} fit.")
     return value.strip()
@@ -89,7 +96,7 @@ def label(value: object, what: str) -> str | None:
 def flag(value: object, what: str) -> bool:
     """True or false, nothing that merely looks like it."""
     if not isinstance(value, bool):
-        raise _refused(f"{what}_invalid", f"{what} must be true or false, not {value!r}.")
+        raise _refused(f"{what}_invalid", f"{what} must be true or false, not {_shown(value)}.")
     return value
 
 
@@ -104,7 +111,7 @@ def moment(value: object, what: str, zone: tzinfo | None) -> float | None:
     if found is None or not math.isfinite(found) or not -LATEST <= found <= LATEST:
         raise _refused(
             f"{what}_invalid",
-            f"{what} is not a time: {value!r}.",
+            f"{what} is not a time: {_shown(value)}.",
             "Use ISO 8601, for example 2030-01-31T09:00:00+01:00, or epoch seconds.",
         )
     return found
@@ -141,6 +148,14 @@ def _utf8(text: str, code: str, what: str) -> bytes:
             f"{what} holds half of a character (a lone surrogate).",
             "Send valid Unicode text.",
         ) from exc
+
+
+def _shown(value: object) -> str:
+    """A value in an error, short; Python refuses to print very large numbers."""
+    try:
+        return repr(value)[:100]
+    except ValueError:
+        return "a very large number"
 
 
 def _kind(value: object) -> str:

@@ -41,7 +41,7 @@ class Index:
         self._pending: set[int] = set()  # slots of memories without a vector
         self._ids: dict[str, int] = {}
         self._names: dict[str, int] = {}
-        self._facts: dict[bytes, int] = {}
+        self._facts: dict[bytes, set[int]] = {}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -63,9 +63,10 @@ class Index:
     def named(self, name: str) -> Memory | None:
         return self._memory(self._names.get(name))
 
-    def fact(self, content: str, session_id: str | None) -> Memory | None:
-        """The fact with exactly this content in this session."""
-        return self._memory(self._facts.get(fact_key(content, session_id)))
+    def facts(self, content: str, session_id: str | None) -> list[Memory]:
+        """The facts with exactly this content in this session; names may tell them apart."""
+        slots = sorted(self._facts.get(fact_key(content, session_id), ()))
+        return [memory for slot in slots if (memory := self._memory(slot))]
 
     def record(self, id: str) -> Record | None:
         """The memory with its vectors, as the store has it."""
@@ -100,7 +101,7 @@ class Index:
         if memory.name is not None:
             self._names[memory.name] = slot
         if memory.type is MemoryType.FACT:
-            self._facts[fact_key(memory.content, memory.session_id)] = slot
+            self._facts.setdefault(fact_key(memory.content, memory.session_id), set()).add(slot)
 
     def remove(self, id: str) -> bool:
         """Drop a memory and everything derived from it; false if it was not there."""
@@ -115,7 +116,8 @@ class Index:
         if memory.name is not None and self._names.get(memory.name) == slot:
             del self._names[memory.name]
         key = fact_key(memory.content, memory.session_id)
-        if self._facts.get(key) == slot:  # another fact may have taken the key over
+        self._facts.get(key, set()).discard(slot)
+        if not self._facts.get(key, True):
             del self._facts[key]
         self._entries[slot] = None
         self._free.append(slot)

@@ -173,17 +173,19 @@ class Memories:
                 # The same id: one write replaces it; a kill leaves the old or the new.
                 memory = replace(asked, id=place.id)
                 await self._commit(Record(memory, record.passages))
-                return Stored(memory.copy(), replaced=not is_expired(place, asked.created_at))
+                other = place.content != asked.content and not is_expired(place, asked.created_at)
+                return Stored(memory.copy(), replaced=other)
 
     def _twin(self, asked: Memory, named: Memory | None) -> Memory | None:
         """The living fact that is the same as `asked`, unless names tell them apart."""
         if asked.type is not MemoryType.FACT:
             return None
-        twin = self._parts.index.fact(asked.content, asked.session_id)
-        if twin is None or is_expired(twin, self._parts.clock()):
-            return None
-        may_be_named = twin.name is None and named is None
-        return twin if asked.name in (None, twin.name) or may_be_named else None
+        now = self._parts.clock()
+        for twin in self._parts.index.facts(asked.content, asked.session_id):
+            may_be_named = twin.name is None and named is None
+            if (asked.name in (None, twin.name) or may_be_named) and not is_expired(twin, now):
+                return twin
+        return None
 
     async def _merge(self, twin: Memory, asked: Memory) -> Stored:
         """One memory for two identical facts; what the second one adds is not lost."""

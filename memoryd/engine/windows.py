@@ -2,12 +2,13 @@
 
 A window holds ids, not texts: what was forgotten, changed or has expired is so in the window
 too. Every message is stored as a conversation memory with its role and order, so a window that
-left RAM (least recently used first, or a restart) is rebuilt from the index. `clear` marks the
-last message, and a rebuilt window begins after the last mark.
+left RAM (least recently used first, or a restart) is rebuilt from the index. `clear` marks what
+the window held, and a rebuilt window begins after the last mark.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -15,8 +16,9 @@ from dataclasses import dataclass, field
 from memoryd.engine import checks
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.errors import InvalidInput
+from memoryd.errors import InvalidInput, NotFound
 from memoryd.model import Memory, MemoryType, is_expired
+from memoryd.tasks import task_group
 
 ROLES = ("user", "assistant", "system", "tool")
 ROLE, SPEAKER, ORDER, CLEARED = "role", "speaker", "order", "cleared"  # metadata of a message
@@ -61,13 +63,14 @@ class Windows:
             metadata[SPEAKER] = name
         session = _session(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
-            window = self._window(session)
-            metadata[ORDER] = window.next_order
+            order = metadata[ORDER] = self._window(session).next_order
             stored = await self._memories.remember_conversation(
                 content, metadata=metadata, session_id=session
             )
-            window.next_order += 1
-            window.ids.append(stored.memory.id)
+            window = self._window(session)  # it may have left RAM and come back meanwhile
+            window.next_order = max(window.next_order, order + 1)
+            if stored.memory.id not in window.ids:
+                window.ids.append(stored.memory.id)
         return stored.memory
 
     async def window(self, session_id: str, max_turns: int | None = None) -> Window:
@@ -84,13 +87,17 @@ class Windows:
         """Empty a window; its memories remain. How many messages it held."""
         session = _session(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
-            window = self._window(session)
-            known = [memory for id in window.ids if (memory := self._parts.index.get(id))]
-            if known:
-                last = known[-1]
-                await self._memories.update(last.id, metadata={**last.metadata, CLEARED: True})
-            window.ids.clear()
-        return len(known)
+            held = (await self.window(session)).messages
+            # Each of them is marked: some may be forgotten before the window is rebuilt.
+            async with task_group() as tasks:
+                for memory in held:
+                    tasks.start_soon(self._mark, memory)
+            self._window(session).ids.clear()
+        return len(held)
+
+    async def _mark(self, memory: Memory) -> None:
+        with contextlib.suppress(NotFound):  # forgotten or expired meanwhile
+            await self._memories.update(memory.id, metadata={**memory.metadata, CLEARED: True})
 
     def _window(self, session: str) -> _Window:
         """The window in RAM, rebuilt if it is not there."""

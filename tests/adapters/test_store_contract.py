@@ -122,6 +122,8 @@ FAITHFUL = {
     "true": True,
     "negative_zero": -0.0,
     "tiny": 5e-324,
+    "exact": 99513278.91026211,
+    "list_of_exact": [123456789.12345679, -0.0],
     "large": 1.7e308,
     "big": 2**62,
     "bigger": 2**80,

@@ -83,6 +83,34 @@ def test_noise_before_the_handshake_does_no_harm(daemon: Daemon) -> None:
         assert client.call("tools/list")["tools"]
 
 
+def test_half_a_character_is_answered_and_the_connection_lives(daemon: Daemon) -> None:
+    with Lines(daemon.connect()) as client:
+        client.open()
+        gone = client.tool("forget_memory", memory_id="\ud800")
+        assert gone["structuredContent"]["success"] is False
+        refused = client.tool("store_memory", content="\ud800")
+        assert refused["_meta"]["memoryd/error"]["code"] == "content_has_surrogate"
+        assert client.call("resources/read", uri="memory://memory/\ud800")["code"] == -32002
+        client.send({"jsonrpc": "2.0", "id": "\udfff", "method": "ping"})
+        assert client.read()["id"] == "\udfff"
+
+
+@pytest.mark.parametrize("id", [1.5, None, True, [1]])
+def test_an_id_that_is_none_is_refused(daemon: Daemon, id: object) -> None:
+    with Lines(daemon.connect()) as client:
+        client.open()
+        client.send({"jsonrpc": "2.0", "id": id, "method": "ping"})
+        assert client.read()["error"]["code"] == -32600
+
+
+def test_an_answer_is_bounded_and_says_so(daemon: Daemon) -> None:
+    for n in range(8):
+        daemon.tool("store_memory", content=f"heavy {n} " + "load " * 18_000)
+    found = daemon.tool("search_memories", query="heavy load", limit=1000, min_score=0)
+    assert sum(len(r["content"]) for r in found["results"]) < 600_000
+    assert any("fit into one answer" in warning for warning in found["warnings"])
+
+
 def test_an_over_long_line_is_answered_and_skipped(daemon: Daemon) -> None:
     with Lines(daemon.connect()) as client:
         client.open()

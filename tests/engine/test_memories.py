@@ -380,3 +380,30 @@ async def test_what_a_caller_does_to_an_answer_stays_with_the_caller(engine: Eng
     (hit,) = (await engine.search("x", min_score=0.0)).hits
     hit.memory.metadata["tags"].append("c")
     assert (await engine.get(stored.memory.id)).metadata == {"tags": ["a"]}  # type: ignore[union-attr]
+
+
+async def test_a_fact_that_outlives_its_twin_is_still_found_as_one(engine: Engine) -> None:
+    await engine.store("same", name="a")
+    await engine.store("same", name="b")
+    await engine.forget("b")
+    assert (await engine.store("same")).duplicate
+    changed = (await engine.store("other")).memory
+    await engine.update(changed.id, content="same")
+    await engine.forget(changed.id)
+    assert (await engine.store("same")).duplicate
+    assert engine.count == 1
+
+
+async def test_a_name_cannot_pass_for_an_id(engine: Engine) -> None:
+    one = (await engine.store("one")).memory
+    with pytest.raises(InvalidInput) as refused:
+        await engine.store("two", name=one.id)
+    assert refused.value.code == "name_invalid"
+
+
+@pytest.mark.parametrize(
+    "options", [{"metadata": {"n": 10**5000}}, {"expires_at": 10**5000}, {"pinned": 10**5000}]
+)
+async def test_numbers_beyond_all_bounds_are_refused(engine: Engine, options: Any) -> None:
+    with pytest.raises(InvalidInput):
+        await engine.store("x", **options)
