@@ -50,6 +50,8 @@ class ChromaStore:
         self._waiting: deque[_Write] = deque()
         self._work = anyio.Event()
         self._closed = False
+        # Shielded: who is cancelled around us still waits for commits that are under way.
+        self._life = anyio.CancelScope(shield=True)
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         await self._write(_Write(added=[record]) if new else _Write(replaced=[record]))
@@ -93,20 +95,25 @@ class ChromaStore:
         while self._waiting and not self._waiting[-1].done.is_set():
             await self._waiting[-1].done.wait()
         await self._link.close()
+        self._life.cancel()
 
     async def commit_groups(self) -> None:
         """The one writer: takes what waits, commits it, wakes the callers."""
-        try:
-            while True:
-                await self._work.wait()
-                self._work = anyio.Event()
-                while group := self._next_group():
-                    await self._commit(group)
-                    for write in group:
-                        self._waiting.popleft()
-                        write.done.set()
-        finally:
-            self._abandon()
+        with self._life:
+            try:
+                await self._commit_all()
+            finally:
+                self._abandon()
+
+    async def _commit_all(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work = anyio.Event()
+            while group := self._next_group():
+                await self._commit(group)
+                for write in group:
+                    self._waiting.popleft()
+                    write.done.set()
 
     async def _write(self, write: _Write) -> _Write:
         if self._closed:

@@ -167,17 +167,21 @@ class Link:
     async def _read(self, process: anyio.abc.Process, received: BufferedByteReceiveStream) -> None:
         """Hand out answers until the worker is gone, then wake whoever still waits."""
         try:
-            while True:
-                number, ok, answer = await _receive(received)
-                if call := self._calls.get(number):
-                    call.answer = (ok, answer)
-                    call.done.set()
+            with anyio.CancelScope(shield=True):  # until `close` ends the worker
+                await self._hand_out(received)
         except WorkerDied:
             await _end(process, grace=0.0)
         if self._process is process:
             self._process = None
         for call in self._calls.values():
             call.done.set()
+
+    async def _hand_out(self, received: BufferedByteReceiveStream) -> None:
+        while True:
+            number, ok, answer = await _receive(received)
+            if call := self._calls.get(number):
+                call.answer = (ok, answer)
+                call.done.set()
 
 
 async def _receive(stream: BufferedByteReceiveStream) -> tuple[int, bool, Any]:
