@@ -82,6 +82,12 @@ def _flatten(data: object, where: str) -> Found:
         raise ConfigError(f"{where} must hold sections such as `memory:`, not a bare value.")
     found: Found = {}
     for section, values in data.items():
+        if section in keys():
+            part, _, name = section.partition(".")
+            raise ConfigError(
+                f"`{section}` in {where} must be written as `{name}:` under `{part}:`.",
+                code="config_unknown_key",
+            )
         if section not in SECTIONS:
             raise _unknown(str(section), [*SECTIONS, *keys()], where)
         if values is None:

@@ -159,6 +159,12 @@ def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path, text: str) -> N
         load(file, {})
 
 
+def test_a_dotted_key_in_the_file_is_told_how_it_is_written(tmp_path: Path) -> None:
+    file = write(tmp_path, "memory.cleanup_interval: 5")
+    with pytest.raises(ConfigError, match="`cleanup_interval:` under `memory:`"):
+        load(file, {})
+
+
 def test_unreadable_files_are_errors_that_name_them(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="missing"):
         load(tmp_path / "missing.yaml", {})
