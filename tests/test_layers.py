@@ -39,6 +39,8 @@ HOMES = {
     "sentence_transformers": "adapters/embed_sbert",
     "torch": "adapters/embed_sbert",
     "mcp": "doors/",
+    "starlette": "doors/web",
+    "uvicorn": "doors/web",
     "yaml": "config",
 }
 
