@@ -22,23 +22,17 @@ class Warming(MemorydError):
 
 
 class Gate:
-    """Opened once, when the engine is there; or failed for good, with the reason."""
+    """Opened once, when the engine is there."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
-        self._settled = anyio.Event()
+        self._opened = anyio.Event()
         self._engine: Engine | None = None
-        self._failure: MemorydError | None = None
         self.stage = "starting"
 
     def open(self, engine: Engine) -> None:
         self._engine, self.stage = engine, "ready"
-        self._settled.set()
-
-    def fail(self, failure: MemorydError) -> None:
-        """Every call gets this error from now on."""
-        self._failure, self.stage = failure, "failed"
-        self._settled.set()
+        self._opened.set()
 
     @property
     def now(self) -> Engine | None:
@@ -46,11 +40,9 @@ class Gate:
         return self._engine
 
     async def engine(self) -> Engine:
-        """The engine, waited for; Warming, or why it could not be opened."""
+        """The engine, waited for; Warming if that takes too long."""
         with anyio.move_on_after(self._patience):
-            await self._settled.wait()
-        if self._failure is not None:
-            raise self._failure
+            await self._opened.wait()
         if self._engine is None:
             raise Warming(f"The memories are not open yet ({self.stage}).")
         return self._engine

@@ -217,12 +217,11 @@ def parse(line: bytes | None, limit: int) -> Any:
         data = json.loads(line)
     except (ValueError, RecursionError) as exc:
         raise BadLine(types.PARSE_ERROR, "That line is not JSON.") from exc
-    id = data.get("id", "") if isinstance(data, dict) else ""
-    if isinstance(id, bool) or not isinstance(id, str | int):
+    id = data.get("id") if isinstance(data, dict) else None
+    given = isinstance(data, dict) and "id" in data
+    if given and (isinstance(id, bool) or not isinstance(id, str | int)):
         raise BadLine(types.INVALID_REQUEST, "An id must be text or a whole number.")
     try:
         return types.jsonrpc_message_adapter.validate_python(data, by_name=False)
     except (ValidationError, RecursionError) as exc:
-        id = data.get("id") if isinstance(data, dict) else None
-        known = id if isinstance(id, str | int) and not isinstance(id, bool) else None
-        raise BadLine(types.INVALID_REQUEST, "That is not a JSON-RPC message.", known) from exc
+        raise BadLine(types.INVALID_REQUEST, "That is not a JSON-RPC message.", id) from exc

@@ -120,9 +120,9 @@ class McpServer:
             return await self._status.read()
         engine = await self._gate.engine()
         if uri.startswith(SESSION):
-            window = await engine.context_window(unquote(uri.removeprefix(SESSION)))
+            window = await engine.context_window(_named(uri, SESSION))
             return render.window(window, engine.zone)
-        if uri.startswith(MEMORY) and (found := await engine.get(_named(uri))):
+        if uri.startswith(MEMORY) and (found := await engine.get(_named(uri, MEMORY))):
             return render.memory(found, engine.zone)
         raise NotFound(f"There is nothing at {uri[:200]}.")
 
@@ -139,9 +139,9 @@ class McpServer:
         return types.GetPromptResult(description=PROMPT.description, messages=[message])
 
 
-def _named(uri: str) -> str:
-    """The id or name in a memory's URI, where it is percent-encoded."""
-    return unquote(uri.removeprefix(MEMORY))
+def _named(uri: str, base: str) -> str:
+    """The id or name at the end of a URI, where it is percent-encoded."""
+    return unquote(uri.removeprefix(base))
 
 
 def _place(exc: Exception) -> str:

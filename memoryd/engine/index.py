@@ -116,9 +116,10 @@ class Index:
         if memory.name is not None and self._names.get(memory.name) == slot:
             del self._names[memory.name]
         key = fact_key(memory.content, memory.session_id)
-        self._facts.get(key, set()).discard(slot)
-        if not self._facts.get(key, True):
-            del self._facts[key]
+        if twins := self._facts.get(key):
+            twins.discard(slot)
+            if not twins:
+                del self._facts[key]
         self._entries[slot] = None
         self._free.append(slot)
         return True
