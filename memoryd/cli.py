@@ -90,6 +90,8 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     search.add_argument("--min-score", type=float, metavar="SCORE", help="0 to 1")
     search.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
     search.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
+    search.add_argument("--max-tokens", type=int, metavar="N", help="budget of the whole answer")
+    search.add_argument("--explain", action="store_true", default=None, help="say why it was found")
     for verb in (store, search):
         verb.add_argument("--session", metavar="ID", help="the session it belongs to")
         verb.add_argument(

@@ -55,6 +55,8 @@ def search(options: argparse.Namespace) -> int:
         say(_heading(hit, now))
         for line in _excerpt(hit.get("passage", hit["content"])):
             say(INDENT + line)
+        if "why" in hit:
+            say(INDENT + ", ".join(f"{part} {value:+.2f}" for part, value in hit["why"].items()))
     if not page["results"]:
         say("Nothing found.")
     return 0
@@ -108,6 +110,8 @@ async def _search(options: argparse.Namespace) -> Page:
             metadata=dict(options.metadata) if options.metadata else None,
             since=options.since,
             until=options.until,
+            max_tokens=options.max_tokens,
+            explain=options.explain,
         )
 
 

@@ -29,10 +29,15 @@ class Stored(Memory):
 
 
 class Hit(Memory):
-    """A memory that a search found; `passage` is the part of a long content that matched."""
+    """A memory that a search found. `passage`: the part of a long content that matched; `cut`:
+    the content is a part only, to fit `max_tokens`; `similar`: ids of others that say the same;
+    `why`: what the score is made of, if it was asked for."""
 
     score: float
     passage: NotRequired[str]
+    cut: NotRequired[bool]
+    similar: NotRequired[list[str]]
+    why: NotRequired[dict[str, float]]
 
 
 class Page(TypedDict):
@@ -119,6 +124,8 @@ class SearchOptions(TypedDict, total=False):
     metadata: dict[str, Any] | None
     since: str | float | None
     until: str | float | None
+    max_tokens: int | None
+    explain: bool | None
 
 
 class ClientOptions(TypedDict, total=False):

@@ -63,12 +63,28 @@ class Lifetimes:
 
 
 @dataclass(frozen=True, slots=True)
+class Why:
+    """What a hit's score is made of, in points of cosine; their sum is squeezed into 0..1."""
+
+    dense: float  # the cosine of its best passage with the query
+    lexical: float  # how much of the query's words it has, times what words are worth here
+    neighbour: float  # lent by the messages next to it
+    speaker: float  # the query means the one who said it
+    length: float  # held against memories of many passages
+    recency: float = 0.0  # new, pinned, sure
+    rerank: float = 0.0  # what the second look changed
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A memory that a search found. `passage` is the part of a long content that matched."""
 
     memory: Memory
     score: float
     passage: str | None = None
+    folded: tuple[str, ...] = ()  # ids of memories that say nearly the same, found below it
+    why: Why | None = None
+    cut: bool = False  # the content is a part of the memory, cut to a budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memoryd.model import Memory
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]  # one row a text
+    Arrays = Mapping[str, NDArray[Any]]
 
 Span = tuple[int, int]  # from and to, in characters of the content
 
@@ -33,11 +34,22 @@ class Encoder(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def split(self, text: str) -> list[Span]:
-        """The overlapping passages of `text` that the model can read whole; one if it fits."""
+    def split(self, text: str, lead: str = "") -> list[Span]:
+        """The overlapping passages of `text` that the model can read whole, each with `lead`
+        before it; one if it fits."""
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Unit vectors, one row a text, in order. Raises EmbedError."""
+
+
+class Reranker(Protocol):
+    """A model that reads a query and a text together. Synchronous and thread-safe."""
+
+    @property
+    def model(self) -> str: ...
+
+    def marks(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """How well each text answers the query, 0..1, in order. Raises EmbedError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,7 @@ class Record:
 
     memory: Memory
     passages: tuple[Passage, ...] = ()
+    revision: int = 0  # a new number with every write of this memory; 0: not written yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +75,36 @@ class Identity:
 
     model: str
     dimension: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The index as arrays of numbers and one text a memory, to start from."""
+
+    about: Mapping[str, object]  # what it was made for: another is thrown away
+    arrays: Arrays
+    texts: Sequence[str]  # "" where it was erased
+
+    @property
+    def keys(self) -> list[int]:
+        """A number for each text, to erase it by."""
+        return [int(key) for key in self.arrays["key"]]
+
+
+class Shelf(Protocol):
+    """Where a snapshot of the index is kept between starts. Derived: losing it costs time."""
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Replace what is there, whole or not at all."""
+
+    def load(self) -> Snapshot | None:
+        """What was saved last; None if nothing was, or if it is damaged."""
+
+    def erase(self, key: int) -> None:
+        """Overwrite one text, now."""
+
+    def clear(self) -> None:
+        """Remove it."""
 
 
 class Store(Protocol):
@@ -81,6 +124,18 @@ class Store(Protocol):
 
     async def expired(self, now: float, limit: int) -> list[str]:
         """Ids of memories due at `now`, at most `limit` of them."""
+
+    async def nearest(
+        self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
+        """About the nearest memories, with their cosines: each once, best first.
+
+        For collections too large for exact search in RAM. `among`: only these ids, exactly.
+        """
+
+    async def revisions(self) -> Mapping[str, int] | None:
+        """By id, the revision of every memory as it was when the store was opened, 0 where that
+        is not sure; None where telling would cost as much as reading them."""
 
     def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page."""

@@ -58,6 +58,16 @@ class SearchSettings:
 
     limit: int = field(default=5, metadata={"least": 1, "most": 1000})
     min_score: float = field(default=0.3, metadata={"least": 0.0, "most": 1.0})
+    exact_limit: int = field(default=250_000, metadata={"least": 0})
+    words_weight: float = field(default=0.7, metadata={"least": 0.0, "most": 10.0})
+    neighbour_weight: float = field(default=0.35, metadata={"least": 0.0, "most": 1.0})
+    length_weight: float = field(default=0.15, metadata={"least": 0.0, "most": 1.0})
+    speaker_weight: float = field(default=0.15, metadata={"least": 0.0, "most": 1.0})
+    quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
+    nudge_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.1})
+    rerank_model: str = ""
+    rerank_top: int = field(default=20, metadata={"least": 1, "most": 200})
+    rerank_weight: float = field(default=0.5, metadata={"least": 0.0, "most": 1.0})
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from anyio.abc import TaskStatus
 
 from memoryd.adapters.chroma import open_chroma
 from memoryd.adapters.chroma_open import NO_MODEL
+from memoryd.adapters.shelf import FileShelf
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import EmbedError, MemorydError
 from memoryd.places import cache_dir
@@ -151,13 +152,30 @@ async def open_engine(
         if model is not None:
             tasks.start_soon(model.load)
         identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
+        shelf = FileShelf(config.memory.path / "index.snapshot")
         async with (
             open_chroma(config.store, config.memory.path, identity) as store,
-            run_engine(config, store, None, identity.dimension, clock) as engine,
+            run_engine(
+                config, store, None, identity.dimension, clock, shelf, identity.model
+            ) as engine,
         ):
             if model is not None:
                 if wait:
                     await model.tried()
                 await tasks.start(model.serve, engine)
+            if config.search.rerank_model:
+                tasks.start_soon(_serve_reranker, engine, config.search.rerank_model)
             yield engine
             tasks.cancel_scope.cancel()
+
+
+async def _serve_reranker(engine: Engine, folder: str) -> None:
+    """Load the cross-encoder beside everything else; every answer says so until it serves."""
+    from memoryd.adapters.rerank_onnx import load
+
+    engine.attach_reranker(None, "The rerank model is being loaded.")
+    try:
+        engine.attach_reranker(await anyio.to_thread.run_sync(load, folder))
+    except EmbedError as exc:
+        log.warning("rerank_model_unusable", code=exc.code)
+        engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())

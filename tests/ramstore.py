@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from copy import deepcopy
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memoryd.ports import Record
 
 
@@ -13,6 +16,7 @@ class RamStore:
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
+        self.scans = 0
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         self.records[record.memory.id] = deepcopy(record)
@@ -27,7 +31,22 @@ class RamStore:
         ends = {id: r.memory.expires_at for id, r in self.records.items()}
         return [id for id, end in ends.items() if end is not None and end <= now][:limit]
 
+    async def nearest(
+        self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
+        ids = self.records if among is None else [id for id in among if id in self.records]
+        best = {
+            id: max(float(p.vector @ vector) for p in self.records[id].passages)
+            for id in ids
+            if self.records[id].passages
+        }
+        return sorted(best.items(), key=lambda item: -item[1])[:count]
+
+    async def revisions(self) -> Mapping[str, int] | None:
+        return {id: record.revision for id, record in self.records.items()}
+
     async def scan(self) -> AsyncIterator[list[Record]]:
+        self.scans += 1
         yield [deepcopy(record) for record in self.records.values()]
 
     async def count(self) -> int:

@@ -28,17 +28,18 @@ MAY = {
 }
 
 # Each foreign package has one home.
-HOMES = {
+HOMES: dict[str, str | tuple[str, ...]] = {
     "chromadb": "adapters/chroma",
     "sqlite3": "adapters/chroma",
-    "onnxruntime": "adapters/embed",
+    "onnxruntime": ("adapters/embed", "adapters/rerank"),
     "onnx": "adapters/embed",
-    "tokenizers": "adapters/embed",
+    "tokenizers": ("adapters/embed", "adapters/rerank"),
     "safetensors": "adapters/embed",
     "huggingface_hub": "adapters/embed",
     "sentence_transformers": "adapters/embed_sbert",
     "torch": "adapters/embed_sbert",
     "mcp": "doors/",
+    "Stemmer": "engine/terms",
     "starlette": "doors/web",
     "uvicorn": "doors/web",
     "yaml": "config",

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.adapters.chroma_link import Link
 from memoryd.adapters.chroma_rows import Row, to_records
@@ -66,6 +68,17 @@ class ChromaStore:
     async def expired(self, now: float, limit: int) -> list[str]:
         due: list[str] = await self._link.call("expired", now, limit)
         return due
+
+    async def nearest(
+        self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
+        ids = None if among is None else list(among)
+        found: list[tuple[str, float]] = await self._link.call("nearest", vector, count, ids)
+        return found
+
+    async def revisions(self) -> Mapping[str, int] | None:
+        found: dict[str, int] | None = await self._link.call("revisions")
+        return found
 
     async def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory. Rows that belong to no memory are met here, and removed."""

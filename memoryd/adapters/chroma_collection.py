@@ -25,12 +25,17 @@ BATCH = 5000  # rows in one write: below Chroma's 5,461
 class Collection:
     """Operations on the one collection; every public call is atomic or fails whole."""
 
-    CALLS: ClassVar = frozenset({"write", "get", "drop", "expired", "page", "count", "facts"})
+    CALLS: ClassVar = frozenset(
+        {"write", "get", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
+    )
 
-    def __init__(self, chroma: Any, identity: Identity, mode: str) -> None:
+    def __init__(
+        self, chroma: Any, identity: Identity, mode: str, revisions: dict[str, int] | None = None
+    ) -> None:
         self._chroma = chroma
         self._identity = identity
         self._mode = mode
+        self._revisions = revisions
 
     def facts(self) -> dict[str, object]:
         """What the store is, for status."""
@@ -119,6 +124,38 @@ class Collection:
             offset=offset, limit=limit, include=["documents", "metadatas", "embeddings"]
         )
         return _rows(found)
+
+    def nearest(self, vector: Any, count: int, among: list[str] | None) -> list[tuple[str, float]]:
+        """The best row of each memory that Chroma's index finds near."""
+        ids = None if among is None else self._all_rows(among)
+        if ids == []:
+            return []
+        found = self._chroma.query(
+            query_embeddings=[vector],
+            n_results=count,
+            ids=ids,
+            include=["metadatas", "distances"],
+        )
+        best: dict[str, float] = {}
+        answers = zip(found["ids"][0], found["metadatas"][0], found["distances"][0], strict=True)
+        for id, meta, distance in answers:
+            if not (meta or {}).get(rows.PENDING):
+                best.setdefault(str((meta or {}).get(rows.OF, id)), 1.0 - float(distance))
+        return list(best.items())
+
+    def _all_rows(self, ids: Sequence[str]) -> list[str]:
+        """The row ids of these memories, as far as they exist."""
+        found: list[str] = []
+        for start in range(0, len(ids), PAGE):
+            part = self._chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])
+            for id, meta in zip(part["ids"], part["metadatas"], strict=True):
+                found += rows.row_ids(id, int((meta or {}).get(rows.ROWS, 1)))
+        return found
+
+    def revisions(self) -> dict[str, int] | None:
+        """What was read when the store was opened; only once, it may be large."""
+        found, self._revisions = self._revisions, None
+        return found
 
     def count(self) -> int:
         """How many memories there are."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.adapters.chroma_collection import SCHEMA, Collection
+from memoryd.adapters.chroma_rows import REVISION, TYPE
 from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
 from memoryd.metadata import RESERVED
 from memoryd.ports import Identity
@@ -22,12 +23,15 @@ from memoryd.settings import StoreSettings
 SCHEMA_KEY, MODEL_KEY, DIMENSION_KEY = (
     RESERVED + word for word in ("schema", "model", "dimension")
 )
+DATABASE = "chroma.sqlite3"
 NO_MODEL = "none"  # a store whose rows are all placeholders: any model may take it over
 
 
 def open_collection(settings: StoreSettings, data_dir: Path, identity: Identity) -> Collection:
     """The collection, made if absent; StoreMismatch if it was made for something else."""
-    client = _embedded(data_dir) if settings.mode == "embedded" else _remote(settings)
+    embedded = settings.mode == "embedded"
+    known = read_revisions(data_dir / "store" / DATABASE) if embedded else None
+    client = _embedded(data_dir) if embedded else _remote(settings)
     from chromadb.errors import NotFoundError
 
     try:
@@ -39,13 +43,13 @@ def open_collection(settings: StoreSettings, data_dir: Path, identity: Identity)
     except Exception as exc:
         raise _unreachable(settings, exc) from exc
     _compare(found, identity)
-    return Collection(found, identity, settings.mode)
+    return Collection(found, identity, settings.mode, known)
 
 
 def _embedded(data_dir: Path) -> Any:
     folder = data_dir / "store"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _set_wal(folder / "chroma.sqlite3")
+    _set_wal(folder / DATABASE)
     os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
     import chromadb
 
@@ -67,6 +71,41 @@ def _set_wal(path: Path) -> None:
         ) from exc
     if mode != "wal":
         raise StoreError(f"{path} cannot use a write-ahead log (it answered {mode}).")
+
+
+def read_revisions(path: Path) -> dict[str, int] | None:
+    """By id, the revision of every memory; None if the file does not tell.
+
+    Read from Chroma's own tables before it opens them: by its API this takes as long as reading
+    everything. A write that its log has and its tables do not is told as 0: unknown, not old.
+    """
+    if not path.exists():
+        return None
+    try:
+        connection = sqlite3.connect(path)
+        try:
+            known: dict[str, int] = dict(
+                connection.execute(
+                    "SELECT e.embedding_id, m.int_value FROM embedding_metadata m "
+                    "JOIN embeddings e ON e.id = m.id "
+                    "WHERE m.key = ? AND m.int_value IS NOT NULL",
+                    (REVISION,),
+                )
+            )
+            (memories,) = connection.execute(
+                "SELECT COUNT(*) FROM embedding_metadata WHERE key = ?", (TYPE,)
+            ).fetchone()
+            for (id,) in connection.execute(
+                "SELECT id FROM embeddings_queue WHERE seq_id > (SELECT COALESCE(MAX(q.seq_id), 0) "
+                "FROM max_seq_id q JOIN segments s ON s.id = q.segment_id "
+                "WHERE s.scope = 'METADATA')"
+            ):
+                known[str(id).partition("#")[0]] = 0
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return None  # whatever is wrong is found, and told, by who opens it next
+    return known if memories <= len(known) else None
 
 
 def _remote(settings: StoreSettings) -> Any:

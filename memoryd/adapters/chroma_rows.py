@@ -29,6 +29,7 @@ JSON = RESERVED + "json"  # user metadata that Chroma cannot hold itself
 ROWS = RESERVED + "rows"  # how many rows the memory has; absent: one
 SPAN = RESERVED + "span"  # characters of the content that this row's vector stands for
 OF = RESERVED + "of"  # on a further passage: the memory it belongs to
+REVISION = RESERVED + "revision"  # a new number with every write of the memory
 PENDING = RESERVED + "pending"  # stored without a model: the vector is a placeholder
 
 MAX_INT = 2**63
@@ -85,6 +86,7 @@ def _metadata(record: Record) -> dict[str, Any]:
         SESSION: memory.session_id,
         PINNED: memory.pinned or None,
         JSON: json.dumps(rest) if rest else None,
+        REVISION: record.revision or None,
         PENDING: not record.passages or None,
     }
     if len(record.passages) > 1:
@@ -176,12 +178,14 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
         session_id=meta.get(SESSION),
         pinned=bool(meta.get(PINNED, False)),
     )
+    revision = int(meta.get(REVISION, 0))
     if meta.get(PENDING):
-        return Record(memory)
+        return Record(memory, revision=revision)
     found = [row, *(further[id] for id in row_ids(row.id, _rows(row))[1:] if id in further)]
     spans = [_span(part.meta, len(content)) for part in found]
     vectors = [part.vector for part in found]
-    return Record(memory, tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True)))
+    passages = tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
+    return Record(memory, passages, revision)
 
 
 def _rows(row: Row) -> int:

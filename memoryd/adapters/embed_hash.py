@@ -35,9 +35,10 @@ class HashEncoder:
     def dimension(self) -> int:
         return self._dimension
 
-    def split(self, text: str) -> list[Span]:
+    def split(self, text: str, lead: str = "") -> list[Span]:
         starts = [match.start() for match in WORD.finditer(text)]
-        return passages(text, starts, self._max_words, _count_words)
+        room = max(1, self._max_words - _count_words([lead])[0])
+        return passages(text, starts, room, _count_words)
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         vectors = np.zeros((len(texts), self._dimension), dtype=np.float32)

@@ -59,8 +59,8 @@ class OnnxEncoder:
     def dimension(self) -> int:
         return self._prepared.dimension
 
-    def split(self, text: str) -> list[Span]:
-        return self._tokens.split(text)
+    def split(self, text: str, lead: str = "") -> list[Span]:
+        return self._tokens.split(text, lead)
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         prefix = self._prepared.query_prefix if query else self._prepared.document_prefix

@@ -67,8 +67,8 @@ class SbertEncoder:
     def dimension(self) -> int:
         return self._dimension
 
-    def split(self, text: str) -> list[Span]:
-        return self._tokens.split(text)
+    def split(self, text: str, lead: str = "") -> list[Span]:
+        return self._tokens.split(text, lead)
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         if not texts:

@@ -38,15 +38,16 @@ class Tokens:
         found = self._tokenizer.encode_batch_fast([_encodable(text) for text in texts])
         return [self._cut(encoding.ids) for encoding in found]
 
-    def split(self, text: str) -> list[Span]:
+    def split(self, text: str, lead: str = "") -> list[Span]:
         """See `memoryd.ports.Encoder`."""
+        room = max(1, self._room - (self._room_taken([lead])[0] if lead else 0))
         # A token has at least one ASCII character; other scripts can decompose into more.
-        if text.isascii() and len(text) < self._room:
+        if text.isascii() and len(text) < room:
             return [(0, len(text))]
         # As a batch: only that lets other Python threads run meanwhile.
         (found,) = self._tokenizer.encode_batch([_encodable(text)], add_special_tokens=False)
         starts = [begin for begin, _ in found.offsets]
-        return passages(text, starts, self._room, self._room_taken)
+        return passages(text, starts, room, self._room_taken)
 
     def _cut(self, ids: list[int]) -> list[int]:
         """What truncation does: the special tokens at the end stay."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
 
-from memoryd.engine.windows import ORDER, ROLE, SPEAKER, Window
+from memoryd.engine.turns import ORDER, ROLE, SPEAKER
+from memoryd.engine.windows import Window
 from memoryd.errors import MemorydError
-from memoryd.model import Hit, Memory, Page, Stored
+from memoryd.model import Hit, Memory, Page, Stored, Why
 
 
 def moment(at: float, zone: tzinfo | None) -> str:
@@ -32,7 +34,19 @@ def memory(found: Memory, zone: tzinfo | None) -> dict[str, Any]:
 
 def hit(found: Hit, zone: tzinfo | None) -> dict[str, Any]:
     made = memory(found.memory, zone) | {"score": round(found.score, 4)}
-    return made if found.passage is None else made | {"passage": found.passage}
+    extra: dict[str, Any] = {
+        "passage": found.passage,
+        "cut": found.cut or None,
+        "similar": list(found.folded) or None,
+        "why": None if found.why is None else why(found.why),
+    }
+    return made | {key: value for key, value in extra.items() if value is not None}
+
+
+def why(parts: Why) -> dict[str, float]:
+    """What a score is made of; what had no part in it is left out, but for the two signals."""
+    found = {key: round(value, 4) for key, value in asdict(parts).items()}
+    return {key: value for key, value in found.items() if value or key in ("dense", "lexical")}
 
 
 def page(found: Page, zone: tzinfo | None) -> dict[str, Any]:

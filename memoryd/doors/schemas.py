@@ -82,6 +82,8 @@ CORE = (
                 "metadata": {"type": "object", "description": "only where these are equal"},
                 "since": {**WHEN, "description": "created at or after, ISO 8601"},
                 "until": {**WHEN, "description": "created before, ISO 8601"},
+                "max_tokens": {**NUMBER, "description": "budget of the answer"},
+                "explain": {"type": "boolean", "description": "say why each was found"},
             },
             ["query"],
         ),

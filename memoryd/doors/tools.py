@@ -12,7 +12,8 @@ from memoryd.doors import render
 from memoryd.doors.gate import Gate
 from memoryd.doors.schemas import TOOLS
 from memoryd.engine.engine import Engine
-from memoryd.engine.windows import ORDER, new_session_id
+from memoryd.engine.turns import ORDER
+from memoryd.engine.windows import new_session_id
 from memoryd.errors import InvalidInput
 from memoryd.model import Page
 

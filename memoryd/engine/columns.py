@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -26,15 +26,18 @@ class Columns:
         self._created = np.zeros(FIRST_SIZE)
         self._expires = np.zeros(FIRST_SIZE)
         self._session = np.zeros(FIRST_SIZE, dtype=np.int64)
+        self._first = np.zeros(FIRST_SIZE, dtype=np.int32)  # the first row of the slot
+        self._spread = np.zeros(FIRST_SIZE, dtype=np.float32)  # log of how many rows it has
         self._metadata: dict[tuple[str, str], set[int]] = {}
 
-    def set(self, slot: int, memory: Memory) -> None:
+    def set(self, slot: int, memory: Memory, rows: Sequence[int]) -> None:
         while slot >= len(self._type):
             self._grow()
         self._type[slot] = TYPE_CODE[memory.type]
         self._created[slot] = memory.created_at
         self._expires[slot] = math.inf if memory.expires_at is None else memory.expires_at
         self._session[slot] = _session_code(memory.session_id)
+        self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
 
@@ -45,6 +48,10 @@ class Columns:
             self._metadata[pair].discard(slot)
             if not self._metadata[pair]:
                 del self._metadata[pair]
+
+    def rows(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Copies, by slot: its first row, and the log of how many it has."""
+        return self._first[:count].copy(), self._spread[:count].copy()
 
     def allowed(self, filter: Filter, now: float) -> Mask:
         """Which slots a search may return: alive, not expired, and all of the filter."""
@@ -76,7 +83,7 @@ class Columns:
         return [int(slot) for slot in np.flatnonzero(matches)]
 
     def _grow(self) -> None:
-        for name in ("_type", "_created", "_expires", "_session"):
+        for name in ("_type", "_created", "_expires", "_session", "_first", "_spread"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate([column, np.zeros_like(column)]))
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import BadVector, EmbedError, MemorydError
-from memoryd.ports import Encoder, Passage
+from memoryd.ports import Encoder, Passage, Reranker
 from memoryd.settings import EmbeddingSettings
 
 Vector = NDArray[np.float32]
@@ -179,6 +179,8 @@ class Embedding:
         self._lanes: list[Lane] = []
         self._attached = anyio.Event()
         self.encoder: Encoder | None = None
+        self.reranker: Reranker | None = None
+        self.rerank_trouble = ""  # why a reranker that is configured does not serve
         self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
         if encoder is not None:
             self.attach(encoder)
@@ -196,15 +198,16 @@ class Embedding:
             for lane in self._lanes:
                 tasks.start_soon(lane.run)
 
-    async def document(self, text: str) -> tuple[Passage, ...]:
-        """The passages of a text with their vectors; none without a model."""
+    async def document(self, text: str, lead: str = "") -> tuple[Passage, ...]:
+        """The passages of a text with their vectors, each read with `lead` before it; none
+        without a model."""
         if self.encoder is None:
             return ()
         if len(text) > LONG:
-            spans = await anyio.to_thread.run_sync(self.encoder.split, text)
+            spans = await anyio.to_thread.run_sync(self.encoder.split, text, lead)
         else:
-            spans = self.encoder.split(text)
-        vectors = await self._lanes[0].embed([text[start:end] for start, end in spans])
+            spans = self.encoder.split(text, lead)
+        vectors = await self._lanes[0].embed([lead + text[start:end] for start, end in spans])
         return tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
 
     async def query(self, text: str) -> Vector | None:

@@ -9,15 +9,18 @@ from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import anyio
+
 from memoryd.engine.embedding import Embedding
 from memoryd.engine.index import Index
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.recall import Recall
+from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
 from memoryd.model import DAY, Lifetimes, Memory
-from memoryd.ports import Encoder, Store
+from memoryd.ports import Encoder, Reranker, Shelf, Store
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -83,6 +86,11 @@ class Engine(Memories, Recall):
         """A model has arrived: from now on it serves."""
         self._parts.embedding.attach(encoder)
 
+    def attach_reranker(self, reranker: Reranker | None, trouble: str = "") -> None:
+        """A second look at the first results from now on; or why there is none."""
+        self._parts.embedding.reranker = reranker
+        self._parts.embedding.rerank_trouble = trouble
+
     async def embed_all_pending(self) -> int:
         """Give vectors to what was stored without a model; how many memories that were."""
         return await self._upkeep.embed_pending()
@@ -99,20 +107,29 @@ async def run_engine(
     encoder: Encoder | None,
     dimension: int,
     clock: Callable[[], float] = time.time,
+    shelf: Shelf | None = None,
+    model: str = "",
 ) -> AsyncIterator[Engine]:
-    """Load the index from the store, then serve inside the block."""
+    """Load the index from the store, then serve inside the block.
+
+    `shelf` keeps a snapshot of the index between starts, good for the vectors of `model`.
+    """
     embedding = Embedding(config.embedding, encoder)
-    index = Index(dimension)
-    async for page in store.scan():
-        for record in page:
-            index.put(record)
-    lifetimes = lifetimes_of(config.memory)
-    engine = Engine(Parts(store, index, embedding, clock, lifetimes, config.memory, config.search))
-    async with task_group() as tasks:
-        tasks.start_soon(embedding.run)
-        tasks.start_soon(engine.keep_up)
-        yield engine
-        tasks.cancel_scope.cancel()
+    exact = config.search.exact_limit if config.store.mode == "embedded" else 0
+    index = Index(dimension, exact_limit=exact)
+    snapshots = Snapshots(index, shelf or NoShelf(), {"model": model, "dimension": dimension})
+    await snapshots.load(store)
+    rules = (lifetimes_of(config.memory), config.memory, config.search)
+    engine = Engine(Parts(store, index, embedding, clock, *rules, snapshots))
+    try:
+        async with task_group() as tasks:
+            tasks.start_soon(embedding.run)
+            tasks.start_soon(engine.keep_up)
+            yield engine
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await snapshots.save()
 
 
 def lifetimes_of(settings: MemorySettings) -> Lifetimes:

@@ -1,47 +1,56 @@
-"""The index in RAM: every memory, its filter columns and its vectors. Derived, never the truth.
+"""The index in RAM: every memory, its filter columns, its vectors and its words. Derived, never
+the truth.
 
 All changes happen on the event loop, between awaits, so a reader sees a write whole or not at
-all. A search takes its snapshot on the loop and does the arithmetic on a thread; if a slot of
-its result was freed or reused meanwhile, it starts again.
+all. A search takes a `View` on the loop and does the arithmetic on a thread; if a slot of its
+result was freed or reused meanwhile, it starts again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-import anyio.to_thread
-import numpy as np
-
 from memoryd.engine.columns import Columns
-from memoryd.engine.lexical import by_words
-from memoryd.engine.vectors import Best, Floats, VectorTable
-from memoryd.model import Filter, Hit, Memory, MemoryType
+from memoryd.engine.lexical import WordIndex
+from memoryd.engine.terms import terms
+from memoryd.engine.turns import Speakers, Turns, who
+from memoryd.engine.vectors import VectorTable
+from memoryd.engine.view import View
+from memoryd.model import Filter, Memory, MemoryType
 from memoryd.ports import Passage, Record, Span
 
-TRIES = 4  # searches that writes overtook, before the answer is taken as it is
+RowTerms = list[list[int]]  # the terms of each row of a memory
 
 
 @dataclass(slots=True)
-class _Entry:
+class Entry:
+    """A memory with its rows, one a passage; one for the whole if it has no vectors yet."""
+
     memory: Memory
-    rows: list[int]  # rows in the vector table, one a passage
+    rows: list[int]
     spans: list[Span]
+    revision: int
 
 
 class Index:
-    """Slots of memories; look-ups by id, name and fact; exact search."""
+    """Slots of memories; look-ups by id, name and fact; views to search."""
 
-    def __init__(self, dimension: int) -> None:
-        self._entries: list[_Entry | None] = []
+    def __init__(self, dimension: int, *, exact_limit: int = 250_000) -> None:
+        self._entries: list[Entry | None] = []
         self._free: list[int] = []
         self._columns = Columns()
-        self._vectors = VectorTable(dimension)
+        self._exact_limit = exact_limit  # rows whose vectors are kept in RAM
+        self._vectors = VectorTable(dimension, keep=exact_limit > 0)
+        self._words = WordIndex()
+        self._turns = Turns()
+        self._speakers = Speakers()
         self._pending: set[int] = set()  # slots of memories without a vector
         self._ids: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._facts: dict[bytes, set[int]] = {}
+        self.changes = 0  # memories entered or removed so far
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -57,6 +66,15 @@ class Index:
     def pending_ids(self) -> list[str]:
         return [memory.id for slot in self._pending if (memory := self._memory(slot))]
 
+    def is_pending(self, id: str) -> bool:
+        """Whether the memory is there and has no vector."""
+        return self._ids.get(id) in self._pending
+
+    @property
+    def exact(self) -> bool:
+        """Whether every vector is in RAM."""
+        return self._vectors.keep
+
     def get(self, id: str) -> Memory | None:
         return self._memory(self._ids.get(id))
 
@@ -69,14 +87,16 @@ class Index:
         return [memory for slot in slots if (memory := self._memory(slot))]
 
     def record(self, id: str) -> Record | None:
-        """The memory with its vectors, as the store has it."""
+        """The memory with its vectors, as the store has it; None where they are not in RAM."""
         slot = self._ids.get(id)
         entry = None if slot is None else self._entries[slot]
-        if entry is None:
+        if slot is None or entry is None or not self._vectors.keep:
             return None
+        if slot in self._pending:
+            return Record(entry.memory, revision=entry.revision)
         vectors = [self._vectors.get(row) for row in entry.rows]
-        passages = zip(entry.spans, vectors, strict=True)
-        return Record(entry.memory, tuple(Passage(span, vector) for span, vector in passages))
+        passages = tuple(Passage(s, v) for s, v in zip(entry.spans, vectors, strict=True))
+        return Record(entry.memory, passages, entry.revision)
 
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
         """How many memories of each type are alive, and when the next of them expires."""
@@ -87,16 +107,41 @@ class Index:
         slots = self._columns.of_session(session_id, type)
         return [memory for slot in slots if (memory := self._memory(slot))]
 
-    def put(self, record: Record) -> None:
-        """Insert or replace a memory."""
+    def put(self, record: Record, found: RowTerms | None = None) -> None:
+        """Insert or replace a memory; `found` are its terms, if they were made beforehand."""
         memory = record.memory
+        found = row_terms(record) if found is None else found
         self.remove(memory.id)
         slot = self._slot()
-        rows = self._vectors.add([p.vector for p in record.passages], slot)
-        self._entries[slot] = _Entry(memory, rows, [p.span for p in record.passages])
-        if not rows:
+        if len(self._vectors) >= self._exact_limit:
+            self._vectors.drop_vectors()  # from here on candidates come from the store
+        rows = self._vectors.add([p.vector for p in record.passages] or [None], slot)
+        for row, words in zip(rows, found, strict=True):
+            self._words.put(row, words)
+        entry = Entry(memory, rows, _spans(record), record.revision)
+        self._enter(slot, entry, pending=not record.passages)
+
+    def restore(self, entries: Sequence[Entry], pending: Sequence[bool]) -> Iterator[int]:
+        """Enter memories whose rows are restored already; yields after each, to pace it."""
+        for slot, (entry, waits) in enumerate(zip(entries, pending, strict=True)):
+            self._entries.append(None)
+            self._enter(slot, entry, pending=waits)
+            yield slot
+
+    @property
+    def tables(self) -> tuple[VectorTable, WordIndex]:
+        """Vectors and words, to pack and restore."""
+        return self._vectors, self._words
+
+    def _enter(self, slot: int, entry: Entry, *, pending: bool) -> None:
+        memory, rows = entry.memory, entry.rows
+        self.changes += 1
+        self._entries[slot] = entry
+        if pending:
             self._pending.add(slot)
-        self._columns.set(slot, memory)
+        self._columns.set(slot, memory, rows)
+        self._turns.put(slot, memory, rows)
+        self._speakers.put(slot, who(memory))
         self._ids[memory.id] = slot
         if memory.name is not None:
             self._names[memory.name] = slot
@@ -110,6 +155,11 @@ class Index:
         if slot is None or entry is None:
             return False
         memory = entry.memory
+        self.changes += 1
+        for row, words in zip(entry.rows, _terms(memory, entry.spans), strict=True):
+            self._words.remove(row, words)
+        self._turns.remove(slot, memory)
+        self._speakers.remove(slot, who(memory))
         self._vectors.remove(entry.rows)
         self._pending.discard(slot)
         self._columns.clear(slot, memory)
@@ -124,34 +174,35 @@ class Index:
         self._free.append(slot)
         return True
 
-    async def search(
-        self, query: Floats, filter: Filter, now: float, limit: int, min_score: float
-    ) -> list[Hit]:
-        """The best memories by cosine, exactly; one hit a memory, with its best passage."""
-        for _ in range(TRIES):
-            allowed = self._columns.allowed(filter, now)
-            owners, entries = self._vectors.owners(), self._entries.copy()
-            scan = self._vectors.best
-            best = await anyio.to_thread.run_sync(scan, query, owners, allowed, limit, min_score)
-            if all(self._entries[found.slot] is entries[found.slot] for found in best):
-                break
-        # Overtaken every time: what was changed is shown as it was, what was forgotten is not.
-        seen = [(found, entries[found.slot]) for found in best]
-        return [_hit(e, found) for found, e in seen if e is not None and e.memory.id in self._ids]
-
-    async def search_words(
-        self, query: str, filter: Filter, now: float, limit: int, min_score: float, *, all: bool
-    ) -> list[Hit]:
-        """The best memories by words: of all, or of those that have no vector."""
-        allowed = self._columns.allowed(filter, now)
-        slots = (
-            np.flatnonzero(allowed).tolist() if all else [s for s in self._pending if allowed[s]]
+    def view(self, query: Sequence[int], filter: Filter, now: float, quiet: float) -> View:
+        """What a search with these terms sees now."""
+        slots, rows = len(self._entries), len(self._vectors)
+        first, spread = self._columns.rows(slots)
+        before, after = self._turns.of_slots(slots)
+        return View(
+            allowed=self._columns.allowed(filter, now)[:slots],
+            owners=self._vectors.owners(),
+            first=first,
+            spread=spread,
+            before=before,
+            after=after,
+            speakers=self._speakers.codes(slots),
+            meant=self._speakers.meant(query),
+            words=self._words.look_up(query, *self._turns.of_rows(rows), quiet),
+            vectors=self._vectors,
         )
-        memories = {slot: memory for slot in slots if (memory := self._memory(slot))}
-        texts = [(slot, memory.content) for slot, memory in memories.items()]
-        best = await anyio.to_thread.run_sync(by_words, query, texts, limit, min_score)
-        found = [(memories[slot], score) for slot, score in best]
-        return [Hit(memory.copy(), score) for memory, score in found if memory.id in self._ids]
+
+    def entries(self) -> list[Entry | None]:
+        """A copy, by slot."""
+        return self._entries.copy()
+
+    def is_current(self, slot: int, entry: Entry | None) -> bool:
+        """Whether the slot still holds what it held."""
+        return self._entries[slot] is entry
+
+    def slot(self, id: str) -> int | None:
+        """Where a memory is."""
+        return self._ids.get(id)
 
     def _memory(self, slot: int | None) -> Memory | None:
         entry = None if slot is None else self._entries[slot]
@@ -164,10 +215,18 @@ class Index:
         return len(self._entries) - 1
 
 
-def _hit(entry: _Entry, found: Best) -> Hit:
-    start, end = entry.spans[entry.rows.index(found.row)]
-    part = entry.memory.content[start:end] if len(entry.rows) > 1 else None
-    return Hit(entry.memory.copy(), found.score, part)
+def row_terms(record: Record) -> RowTerms:
+    """The terms of each passage, and of who said it. Long texts take a while: on any thread."""
+    return _terms(record.memory, _spans(record))
+
+
+def _terms(memory: Memory, spans: list[Span]) -> RowTerms:
+    speaker = terms(who(memory))
+    return [terms(memory.content[start:end]) + speaker for start, end in spans]
+
+
+def _spans(record: Record) -> list[Span]:
+    return [p.span for p in record.passages] or [(0, len(record.memory.content))]
 
 
 def fact_key(content: str, session_id: str | None) -> bytes:

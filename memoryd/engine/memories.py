@@ -1,8 +1,8 @@
 """Remembering and forgetting: the operations on memories, each whole or not at all.
 
 Order of every change: check, embed, commit to the store, then the index. So an answer means
-committed, and a reader never meets what is not. Commit and index change cannot be cancelled
-apart. Reading lives in `recall`, expiry in `upkeep`.
+committed, and a reader never meets what is not. Commits are in `commits`, reading in `recall`,
+expiry in `upkeep`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import anyio
-
-from memoryd.engine import checks
+from memoryd.engine import checks, commits
 from memoryd.engine.parts import Parts
 from memoryd.engine.revision import KEEP, clean, revised, settled_expiry
+from memoryd.engine.turns import who
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.metadata import check_metadata
 from memoryd.model import Forgotten, Memory, MemoryType, Stored, is_expired, parse_type
@@ -58,7 +57,7 @@ class Memories:
             pinned=pinned,
         )
         # Embedding first: nobody who wants the same name or fact waits for the model.
-        passages = await self._parts.embedding.document(asked.content)
+        passages = await commits.embed(self._parts, asked)
         async with self._parts.locks.hold(_keys(asked)):
             stored = await self._settle(Record(asked, passages))
         if passages:
@@ -93,13 +92,16 @@ class Memories:
         fields |= {"name": name, "session_id": session_id, "pinned": pinned}
         changes = clean(fields, self._parts)
         fresh = None
-        if "content" in changes:
-            fresh = await self._parts.embedding.document(changes["content"])
+        wanted = replace(found, **changes)
+        if (wanted.content, who(wanted)) != (found.content, who(found)):
+            fresh = await commits.embed(self._parts, wanted)
         keys = [_id_key(found.id)] + ([_name_key(changes["name"])] if changes.get("name") else [])
         async with self._parts.locks.hold(keys):
             before = await self._existing(found.id)
             after = revised(before, changes, expires_at, self._parts)
-            await self._commit(Record(after, self._passages(before.id) if fresh is None else fresh))
+            if fresh is None or (after.content, who(after)) != (wanted.content, who(wanted)):
+                fresh = await commits.passages(self._parts, before)
+            await commits.commit(self._parts, Record(after, fresh))
         return after.copy()
 
     async def forget(self, id_or_name: str) -> Forgotten:
@@ -109,7 +111,7 @@ class Memories:
             return Forgotten(False, str(id_or_name))
         alive = not is_expired(memory, self._parts.clock())
         async with self._parts.locks.hold([_id_key(memory.id)]):
-            gone = await self._drop([memory.id])
+            gone = await commits.drop(self._parts, [memory.id])
         return Forgotten(alive and memory.id in gone, memory.id)
 
     async def drop_expired(self, ids: list[str], now: float) -> int:
@@ -117,14 +119,16 @@ class Memories:
         async with self._parts.locks.hold(map(_id_key, ids)):
             known = {id: self._parts.index.get(id) for id in ids}
             due = [id for id, memory in known.items() if memory is None or is_expired(memory, now)]
-            return len(await self._drop(due)) if due else 0
+            return len(await commits.drop(self._parts, due)) if due else 0
 
     async def embed_pending(self, id: str) -> None:
         """Give a memory that was stored without a model its vectors."""
         async with self._parts.locks.hold([_id_key(id)]):
-            if (memory := self._parts.index.get(id)) and not self._passages(id):
-                passages = await self._parts.embedding.document(memory.content)
-                await self._commit(Record(memory, passages))
+            memory = self._parts.index.get(id)
+            if memory is not None and self._parts.index.is_pending(id):
+                await commits.commit(
+                    self._parts, Record(memory, await commits.embed(self._parts, memory))
+                )
 
     async def remember_fact(self, content: str, **options: Any) -> Stored:
         """Store a fact: kept until forgotten."""
@@ -163,7 +167,7 @@ class Memories:
             twin = self._twin(asked, named)
             place = twin or named
             if place is None:
-                await self._commit(record)
+                await commits.commit(self._parts, record)
                 return Stored(asked.copy())
             async with self._parts.locks.hold([_id_key(place.id)]):
                 if index.get(place.id) is not place:
@@ -172,7 +176,7 @@ class Memories:
                     return await self._merge(twin, asked)
                 # The same id: one write replaces it; a kill leaves the old or the new.
                 memory = replace(asked, id=place.id)
-                await self._commit(Record(memory, record.passages))
+                await commits.commit(self._parts, Record(memory, record.passages))
                 other = place.content != asked.content and not is_expired(place, asked.created_at)
                 return Stored(memory.copy(), replaced=other)
 
@@ -198,25 +202,10 @@ class Memories:
             expires_at=None if None in ends else max(end for end in ends if end is not None),
         )
         if merged != twin:
-            await self._commit(Record(merged, self._passages(twin.id)))
+            await commits.commit(
+                self._parts, Record(merged, await commits.passages(self._parts, twin))
+            )
         return Stored(merged.copy(), duplicate=True)
-
-    def _passages(self, id: str) -> tuple[Any, ...]:
-        record = self._parts.index.record(id)
-        return record.passages if record else ()
-
-    async def _commit(self, record: Record) -> None:
-        with anyio.CancelScope(shield=True):
-            known = self._parts.index.get(record.memory.id) is not None
-            await self._parts.store.put(record, new=not known)
-            self._parts.index.put(record)
-
-    async def _drop(self, ids: list[str]) -> set[str]:
-        with anyio.CancelScope(shield=True):
-            gone = await self._parts.store.delete(ids)
-            for id in ids:
-                self._parts.index.remove(id)
-        return gone
 
 
 # Locks are taken in the order of their keys: fact, then name, then id, everywhere.

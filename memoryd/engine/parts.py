@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from memoryd.engine.embedding import Embedding
 from memoryd.engine.index import Index
 from memoryd.engine.keylocks import KeyLocks
+from memoryd.engine.snapshot import Snapshots
 from memoryd.model import Lifetimes
 from memoryd.ports import Store
 from memoryd.settings import MemorySettings, SearchSettings
@@ -24,4 +25,5 @@ class Parts:
     lifetimes: Lifetimes
     memory: MemorySettings
     search: SearchSettings
+    snapshots: Snapshots
     locks: KeyLocks = field(default_factory=KeyLocks)

@@ -1,21 +1,28 @@
-"""Search: exact filters, cosine in RAM, words for what has no vector."""
+"""Search: what may be asked for, and what is said about the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+import anyio.to_thread
 
 from memoryd.engine import checks
 from memoryd.engine.parts import Parts
+from memoryd.engine.pipeline import STEPS, Trail, run
+from memoryd.engine.terms import terms
+from memoryd.engine.vectors import Floats
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.metadata import check_metadata
 from memoryd.model import Filter, Page, parse_type
 
 BY_WORDS = "Results are by words only."
+LONG = 10_000  # characters of a query from which its words are worth a thread
 
 
 class Recall:
-    """Find memories by meaning."""
+    """Find memories by meaning and by words."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -31,38 +38,58 @@ class Recall:
         metadata: Mapping[str, Any] | None = None,
         since: object = None,
         until: object = None,
+        max_tokens: int | None = None,
+        explain: bool = False,
     ) -> Page:
         """The best matches, best first; never an expired memory.
 
         `since` and `until` bound the time of creation: since <= created_at < until.
+        `max_tokens` bounds the whole answer; `explain` adds what each score is made of.
         """
-        settings = self._parts.search
+        settings, parts = self._parts.search, self._parts
         text = checks.query(query)
         count = checks.limit(settings.limit if limit is None else limit)
         least = checks.min_score(settings.min_score if min_score is None else min_score)
+        budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
+        explain = checks.flag(explain, "explain")
         filter = self._filter(memory_type, session_id, metadata, since, until)
-        return await self._matches(text, filter, count, least)
+        vector, warnings = await self._vector(text)
+        on_thread = len(text) > LONG
+        trail = Trail(
+            text=text,
+            vector=vector,
+            terms=await anyio.to_thread.run_sync(terms, text) if on_thread else terms(text),
+            filter=filter,
+            now=parts.clock(),  # after the wait for the model: what expired meanwhile is out
+            count=count,
+            least=least,
+            index=parts.index,
+            store=parts.store,
+            by=settings,
+            max_tokens=budget,
+            reranker=parts.embedding.reranker,
+            warnings=warnings,
+        )
+        await run(trail, STEPS)
+        hits = trail.hits if explain else [replace(hit, why=None) for hit in trail.hits]
+        return Page(tuple(hits), tuple(trail.warnings))
 
-    async def _matches(self, text: str, filter: Filter, count: int, least: float) -> Page:
-        index, warnings = self._parts.index, []
+    async def _vector(self, text: str) -> tuple[Floats | None, list[str]]:
+        """The query's vector, and what is missing for a full answer."""
+        index, embedding = self._parts.index, self._parts.embedding
+        vector, warnings = None, []
         try:
-            vector = await self._parts.embedding.query(text)
+            vector = await embedding.query(text)
+            if vector is None:
+                warnings.append(f"{embedding.trouble()} {BY_WORDS}")
+            elif index.pending:
+                waiting = f"{index.pending} memories wait for their vectors"
+                warnings.append(f"{waiting}: found by words only.")
         except EmbedError as exc:
-            vector = None
             warnings.append(f"{exc.message} {BY_WORDS}")
-        now = self._parts.clock()  # after the wait for the model: what expired meanwhile is out
-        if vector is None:
-            warnings = warnings or [f"{self._parts.embedding.trouble()} {BY_WORDS}"]
-            hits = await index.search_words(text, filter, now, count, least, all=True)
-        else:
-            hits = await index.search(vector, filter, now, count, least)
-        if vector is not None and index.pending:
-            warnings.append(
-                f"{index.pending} memories wait for their vectors: found by words only."
-            )
-            hits += await index.search_words(text, filter, now, count, least, all=False)
-            hits.sort(key=lambda hit: -hit.score)
-        return Page(tuple(hits[:count]), tuple(warnings))
+        if embedding.rerank_trouble:
+            warnings.append(f"{embedding.rerank_trouble} Results are not reranked.")
+        return vector, warnings
 
     def _filter(
         self,

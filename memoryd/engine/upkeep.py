@@ -54,7 +54,8 @@ class Upkeep:
     async def tick(self) -> None:
         """One round of the loop. After a leap of the clock nothing is deleted for one round: if
         the clock was wrong and is put right meanwhile, nothing is lost."""
-        jobs = [self.embed_pending] if self._leapt() else [self.cleanup_expired, self.embed_pending]
+        due = [self.embed_pending, self._parts.snapshots.save_if_stale]
+        jobs = due if self._leapt() else [self.cleanup_expired, *due]
         for job in jobs:
             try:
                 if count := await job():

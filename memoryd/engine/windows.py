@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from memoryd.engine import checks
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
+from memoryd.engine.turns import CLEARED, ORDER, ROLE, SPEAKER
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.model import Memory, MemoryType, is_expired
 from memoryd.tasks import task_group
 
 ROLES = ("user", "assistant", "system", "tool")
-ROLE, SPEAKER, ORDER, CLEARED = "role", "speaker", "order", "cleared"  # metadata of a message
 
 
 @dataclass(slots=True)

@@ -306,3 +306,36 @@ async def test_closed_is_closed(place: Place) -> None:
         await store.put(record("a"))
     with pytest.raises(StoreUnavailable):
         await store.get(["a"])
+
+
+async def test_the_nearest_memories_are_found_each_once(store: Store) -> None:
+    for n in range(12):
+        await store.put(record(f"m{n}", passages=3 if n == 4 else 1), new=True)
+    await store.put(record("waiting", passages=0), new=True)
+    # Passages have the vectors 0, 1, 2; memories of one passage have vector 0.
+    found = await store.nearest(vector(2), 20)
+    assert found[0][0] == "m4"
+    assert found[0][1] == pytest.approx(1.0, abs=1e-5)
+    assert len({id for id, _ in found}) == len(found)
+    assert "waiting" not in dict(found)
+    only = await store.nearest(vector(2), 5, ["m3", "m4", "gone"])
+    assert [id for id, _ in only] == ["m4", "m3"]
+    assert await store.nearest(vector(2), 5, ["gone"]) == []
+
+
+async def test_revisions_are_told_as_of_the_opening(tmp_path: Path) -> None:
+    place = Place(StoreSettings(sync_threshold=10), tmp_path)
+    async with place.open() as store:
+        assert await store.revisions() is None  # nothing is there yet
+        for n in range(30):
+            await store.put(replace(record(f"m{n}", passages=1 + n % 3), revision=n + 1), new=True)
+        await store.put(replace(record("m3"), revision=100))
+        await store.delete(["m5"])
+    async with place.open() as store:
+        known = await store.revisions()
+        assert known == {f"m{n}": n + 1 for n in range(30) if n != 5} | {"m3": 100}
+        (found,) = await store.get(["m3"])
+        assert found.revision == 100
+        await store.put(record("older"), new=True)  # as one that never had a revision
+    async with place.open() as store:
+        assert await store.revisions() is None

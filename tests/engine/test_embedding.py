@@ -138,8 +138,9 @@ async def test_vectors_are_made_unit(start: Start) -> None:
     encoder.bend = lambda vectors: vectors * 3
     async with start(encoder) as engine:
         await engine.store("some text here")
-        (hit,) = (await engine.search("some text here")).hits
-        assert hit.score == pytest.approx(1.0, abs=1e-5)
+        (hit,) = (await engine.search("some text here", explain=True)).hits
+        assert hit.why is not None
+        assert hit.why.dense == pytest.approx(1.0, abs=1e-5)
 
 
 async def test_a_failing_model_fails_the_call_and_not_the_lane(

@@ -1,0 +1,58 @@
+"""Writing: the store first, then what is derived from it; the two cannot be cancelled apart."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from memoryd.engine.index import row_terms
+from memoryd.engine.parts import Parts
+from memoryd.engine.turns import who
+from memoryd.model import Memory
+from memoryd.ports import Passage, Record
+
+LONG = 5_000  # characters of a content from which its words are worth a thread
+PACE = 20  # memories that leave the index before others have their turn
+
+
+async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
+    """The passages of a memory, read together with who said it."""
+    speaker = who(memory)
+    return await parts.embedding.document(memory.content, f"{speaker}: " if speaker else "")
+
+
+async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
+    """The vectors that a memory has."""
+    record = parts.index.record(memory.id)
+    if record is None:  # not in RAM
+        record = next(iter(await parts.store.get([memory.id])), None)
+    return record.passages if record else ()
+
+
+async def commit(parts: Parts, record: Record) -> None:
+    """Write a memory, new or changed."""
+    record = replace(record, revision=secrets.randbits(62) | 1)
+    found = None
+    if len(record.memory.content) > LONG:
+        found = await anyio.to_thread.run_sync(row_terms, record)
+    with anyio.CancelScope(shield=True):
+        known = parts.index.get(record.memory.id) is not None
+        await parts.store.put(record, new=not known)
+        parts.index.put(record, found)
+        parts.snapshots.erase(record.memory.id)  # what it was before
+
+
+async def drop(parts: Parts, ids: list[str]) -> set[str]:
+    """Delete memories; those that existed."""
+    with anyio.CancelScope(shield=True):
+        gone = await parts.store.delete(ids)
+        for number, id in enumerate(ids, start=1):
+            parts.index.remove(id)
+            parts.snapshots.erase(id)
+            if number % PACE == 0:  # others have their turn; each memory goes whole
+                await anyio.lowlevel.checkpoint()
+    return gone

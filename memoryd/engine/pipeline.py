@@ -1,0 +1,191 @@
+"""A search as a tuple of steps of one type: gather -> fuse -> boost -> rerank -> pack.
+
+Each step reads and writes the `Trail`, and is timed alike. Arithmetic over all memories runs on
+threads; what touches memories runs on the event loop.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import anyio.to_thread
+
+from memoryd.engine import rank
+from memoryd.engine.fold import Folder, within
+from memoryd.engine.index import Entry, Index
+from memoryd.engine.near import from_store
+from memoryd.engine.vectors import Floats
+from memoryd.engine.view import Signals, View
+from memoryd.errors import EmbedError
+from memoryd.model import DAY, Filter, Hit, Why
+from memoryd.ports import Reranker, Store
+from memoryd.settings import SearchSettings
+
+TRIES = 4  # searches that writes overtook, before the answer is taken as it is
+SPARE = 3  # candidates for each result: some are folded, some overtaken
+CONFIDENCE = "confidence"  # metadata that says how sure a memory is, 0..1
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A memory that may be in the answer."""
+
+    slot: int
+    entry: Entry
+    key: float
+    why: Why
+
+
+@dataclass(slots=True)
+class Trail:
+    """One search on its way through the steps."""
+
+    text: str
+    vector: Floats | None
+    terms: list[int]
+    filter: Filter
+    now: float
+    count: int
+    least: float
+    index: Index
+    store: Store
+    by: SearchSettings
+    max_tokens: int | None = None
+    reranker: Reranker | None = None
+    view: View | None = None
+    entries: list[Entry | None] = field(default_factory=list)
+    signals: Signals | None = None
+    tries: int = 0
+    candidates: list[Candidate] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    took: dict[str, float] = field(default_factory=dict)
+
+
+Step = Callable[[Trail], Awaitable[bool | None]]  # true: start again
+
+
+async def run(trail: Trail, steps: tuple[Step, ...]) -> None:
+    """The steps in order, from the first again where one of them asks for it."""
+    at = 0
+    while at < len(steps):
+        started = time.perf_counter()
+        again = await steps[at](trail)
+        name = getattr(steps[at], "__name__", "step")
+        trail.took[name] = trail.took.get(name, 0.0) + time.perf_counter() - started
+        at = 0 if again else at + 1
+
+
+async def gather(trail: Trail) -> None:
+    """Both signals over every memory that the filter allows."""
+    trail.view = view = trail.index.view(
+        trail.terms, trail.filter, trail.now, trail.by.quiet_weight
+    )
+    trail.entries = trail.index.entries()
+    near = None
+    if trail.vector is not None and not view.vectors.keep:
+        near = await from_store(trail.store, trail.index, view, trail.vector, trail.count)
+    trail.signals = await anyio.to_thread.run_sync(view.signals, trail.vector, near)
+
+
+async def fuse(trail: Trail) -> bool:
+    """One order out of both; true if a write overtook it."""
+    view, signals = trail.view, trail.signals
+    assert view is not None
+    assert signals is not None
+    count = trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
+    ranked = await anyio.to_thread.run_sync(rank.fuse, view, signals, trail.by, count)
+    slots = [int(slot) for slot in ranked.slots]
+    overtaken = any(not trail.index.is_current(slot, trail.entries[slot]) for slot in slots)
+    trail.tries += 1
+    if overtaken and trail.tries < TRIES:
+        return True
+    # Overtaken every time: what was changed is shown as it was, what was forgotten is not.
+    trail.candidates = [
+        Candidate(slot, entry, float(ranked.keys[slot]), _why(ranked, slot))
+        for slot in slots
+        if (entry := trail.entries[slot]) is not None and trail.index.get(entry.memory.id)
+    ]
+    return False
+
+
+def _why(ranked: rank.Ranked, slot: int) -> Why:
+    parts = (ranked.meaning, ranked.words, ranked.neighbours, ranked.speaker, ranked.length)
+    return Why(*(float(part[slot]) for part in parts))
+
+
+async def boost(trail: Trail) -> None:
+    """New, pinned and sure memories go a little before their equals, never before a clear
+    match: each of the three is worth `nudge_weight` points of cosine at most."""
+    for found in trail.candidates:
+        memory = found.entry.memory
+        age = max(0.0, trail.now - memory.created_at)
+        doubt = 1.0 - _confidence(memory.metadata.get(CONFIDENCE))
+        nudge = trail.by.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned - doubt)
+        # What nothing else speaks for stays where it is.
+        nudge *= min(1.0, max(0.0, found.key) / rank.ENOUGH)
+        found.why = replace(found.why, recency=nudge)
+        found.key += nudge
+    trail.candidates.sort(key=lambda found: (-found.key, found.slot))
+
+
+async def rerank(trail: Trail) -> None:
+    """A second look at the first few by a model that reads query and memory together."""
+    if trail.reranker is None or not trail.candidates:
+        return
+    top = trail.candidates[: trail.by.rerank_top]
+    texts = [_best_text(trail, found) for found in top]
+    try:
+        marks = await anyio.to_thread.run_sync(trail.reranker.marks, trail.text, texts)
+    except EmbedError as exc:
+        trail.warnings.append(f"{exc.message} Results are not reranked.")
+        return
+    for found, mark in zip(top, marks, strict=True):
+        change = trail.by.rerank_weight * (float(mark) - rank.score(found.key))
+        found.why = replace(found.why, rerank=change)
+        found.key += change
+    trail.candidates.sort(key=lambda found: (-found.key, found.slot))
+
+
+async def pack(trail: Trail) -> None:
+    """What is good enough, each once, as many as were asked for and fit."""
+    folder = Folder()
+    hits: list[Hit] = []
+    for found in trail.candidates:
+        score = rank.score(found.key)
+        if score < trail.least or (trail.vector is None and found.why.lexical <= 0.0):
+            continue
+        memory = found.entry.memory
+        twin = folder.twin(len(hits), memory.content)
+        if twin is not None:
+            if twin < len(hits):  # else it is like one that the limit left out
+                hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
+        elif len(hits) < trail.count:
+            passage = _best_text(trail, found) if len(found.entry.rows) > 1 else None
+            hits.append(Hit(memory.copy(), score, passage, why=found.why))
+    if trail.max_tokens is not None:
+        hits, missed = within(hits, trail.max_tokens)
+        if missed:
+            trail.warnings.append(f"{missed} more results did not fit into max_tokens.")
+    trail.hits = hits
+
+
+def _best_text(trail: Trail, found: Candidate) -> str:
+    """The passage that speaks most for it."""
+    assert trail.signals is not None
+    best = trail.signals.best_row(found.entry.rows)
+    start, end = found.entry.spans[found.entry.rows.index(best)]
+    return found.entry.memory.content[start:end]
+
+
+def _confidence(value: object) -> float:
+    """How sure a memory says it is, 0..1; 1 if it says nothing."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+        return min(1.0, max(0.0, float(value)))
+    return 1.0
+
+
+STEPS: tuple[Step, ...] = (gather, fuse, boost, rerank, pack)

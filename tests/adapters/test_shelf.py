@@ -1,0 +1,93 @@
+"""The snapshot's file: whole or not there, damage is noticed, what is erased is gone."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from memoryd.adapters.shelf import FileShelf
+from memoryd.ports import Snapshot
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "index.snapshot"
+
+
+def snapshot() -> Snapshot:
+    arrays: dict[str, NDArray[Any]] = {
+        "key": np.array([11, 22, 33], dtype=np.uint64),
+        "vector": np.arange(12, dtype=np.float32).reshape(3, 4),
+        "empty": np.zeros((0, 2), dtype=np.int32),
+    }
+    return Snapshot({"format": 1}, arrays, ["canary one", "grüße 🎉", "third"])
+
+
+def test_what_was_saved_is_loaded(path: Path) -> None:
+    FileShelf(path).save(snapshot())
+    found = FileShelf(path).load()
+    assert found is not None
+    assert found.about == {"format": 1}
+    assert found.texts == ["canary one", "grüße 🎉", "third"]
+    for name, array in snapshot().arrays.items():
+        assert found.arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(found.arrays[name], array)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_nothing_saved_is_nothing_loaded(path: Path) -> None:
+    assert FileShelf(path).load() is None
+
+
+@pytest.mark.parametrize("saved_here", [True, False])
+def test_an_erased_text_is_gone_from_the_file_at_once(path: Path, saved_here: bool) -> None:
+    shelf = FileShelf(path)
+    shelf.save(snapshot())
+    if not saved_here:
+        shelf = FileShelf(path)
+        shelf.load()
+    shelf.erase(11)
+    shelf.erase(11)
+    shelf.erase(99)
+    assert b"canary" not in path.read_bytes()
+    found = FileShelf(path).load()
+    assert found is not None
+    assert found.texts == ["", "grüße 🎉", "third"]
+
+
+def test_damage_of_any_byte_loses_a_text_or_the_file_but_never_lies(path: Path) -> None:
+    FileShelf(path).save(snapshot())
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        found = FileShelf(path).load()
+        if found is None:
+            assert not path.exists()
+            continue
+        for name, array in snapshot().arrays.items():
+            np.testing.assert_array_equal(found.arrays[name], array)
+        pairs = zip(found.texts, snapshot().texts, strict=True)
+        assert all(text in ("", expected) for text, expected in pairs)
+
+
+@pytest.mark.parametrize("kept", [0, 5, 20, 100, 300])
+def test_a_short_file_is_thrown_away(path: Path, kept: int) -> None:
+    FileShelf(path).save(snapshot())
+    path.write_bytes(path.read_bytes()[:kept])
+    found = FileShelf(path).load()
+    assert found is None or all(not text for text in found.texts)
+
+
+def test_clearing_leaves_no_file(path: Path) -> None:
+    shelf = FileShelf(path)
+    shelf.save(snapshot())
+    path.with_suffix(".new").write_bytes(b"half")
+    shelf.clear()
+    shelf.erase(11)
+    assert list(path.parent.iterdir()) == []
