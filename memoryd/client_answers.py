@@ -53,6 +53,7 @@ class Turn(Memory):
     """A message as it was recorded: a conversation memory with its place in the session."""
 
     order: int
+    warnings: list[str]
 
 
 class Message(TypedDict):

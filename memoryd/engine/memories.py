@@ -17,6 +17,7 @@ import anyio
 from memoryd.engine import checks
 from memoryd.engine.parts import Parts
 from memoryd.engine.revision import KEEP, clean, revised, settled_expiry
+from memoryd.engine.secrecy import without_secrets
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.metadata import check_metadata
 from memoryd.model import Forgotten, Memory, MemoryType, Stored, is_expired, parse_type
@@ -57,13 +58,16 @@ class Memories:
             session_id=checks.label(session_id, "session_id"),
             pinned=pinned,
         )
+        given = {"content": asked.content, "metadata": asked.metadata, "name": asked.name}
+        safe, warnings = without_secrets(given, self._parts.memory.secrets)
+        asked = replace(asked, **safe)
         # Embedding first: nobody who wants the same name or fact waits for the model.
         passages = await self._parts.embedding.document(asked.content)
         async with self._parts.locks.hold(_keys(asked)):
             stored = await self._settle(Record(asked, passages))
-        if passages:
-            return stored
-        return replace(stored, warnings=(f"{self._parts.embedding.trouble()} {NO_VECTOR}",))
+        if not passages:
+            warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
+        return replace(stored, warnings=warnings)
 
     async def get(self, id_or_name: str) -> Memory | None:
         """The memory with this id or name; None if there is none, or if it has expired."""
@@ -91,7 +95,7 @@ class Memories:
         found = await self._existing(id_or_name)
         fields: dict[str, Any] = {"content": content, "type": memory_type, "metadata": metadata}
         fields |= {"name": name, "session_id": session_id, "pinned": pinned}
-        changes = clean(fields, self._parts)
+        changes, _ = without_secrets(clean(fields, self._parts), self._parts.memory.secrets)
         fresh = None
         if "content" in changes:
             fresh = await self._parts.embedding.document(changes["content"])
