@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.scrub import Masked, mask, mask_metadata
@@ -252,12 +252,14 @@ PIECES = [
 ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 def test_masking_twice_changes_nothing_more(text: str) -> None:
     once = mask(text)
     assert mask(once.text) == Masked(once.text)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_can_be_masked(text: str) -> None:
     found = mask(text)

@@ -87,6 +87,7 @@ CORE = (
         ),
         answer(
             {
+                "notice": TEXT,
                 "results": many({**MEMORY, "score": {"type": "number"}}),
                 "warnings": WARNINGS,
             }
@@ -145,6 +146,7 @@ SESSION_TOOLS = (
         shape({"session_id": SESSION, "max_turns": NUMBER}),
         answer(
             {
+                "notice": TEXT,
                 "session_id": TEXT,
                 "messages": many({"id": TEXT, "role": TEXT, "content": TEXT, "at": TEXT}),
             }
