@@ -193,4 +193,4 @@ def _facts(memory: Memory) -> dict[str, str]:
         "session": memory.get("session_id"),
     }
     found |= {key: str(value) for key, value in memory["metadata"].items()}
-    return {key: clean(value) for key, value in found.items() if value is not None}
+    return {clean(key): clean(value) for key, value in found.items() if value is not None}

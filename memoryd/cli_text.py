@@ -6,12 +6,12 @@ import io
 import json
 import os
 import sys
-import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from memoryd.errors import MemorydError
+from memoryd.scrub_output import visible
 
 BOLD, DIM, RED = "1", "2", "31"
 UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -36,7 +36,7 @@ def say_json(answer: object) -> None:
 
 def note(text: str) -> None:
     """Something to know that is no part of the answer."""
-    sys.stderr.write(f"Note: {text}\n")
+    sys.stderr.write(f"Note: {clean(text)}\n")
 
 
 def complain(exc: MemorydError) -> None:
@@ -54,8 +54,8 @@ def paint(text: str, style: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Without control characters: a memory must not be able to drive the terminal."""
-    return "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else "?" for c in text)
+    """Without controls and hidden characters: a memory must not drive or deceive the terminal."""
+    return visible(text)
 
 
 def rows(facts: Mapping[str, str]) -> Iterable[str]:

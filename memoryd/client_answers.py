@@ -7,7 +7,7 @@ from typing import Any, NotRequired, TypedDict
 
 
 class Memory(TypedDict):
-    """One memory; `expires_at` is None for what is kept."""
+    """One memory; `expires_at` is None for what is kept. What was recalled has a `notice`."""
 
     id: str
     content: str
@@ -18,6 +18,7 @@ class Memory(TypedDict):
     name: NotRequired[str]
     session_id: NotRequired[str]
     pinned: NotRequired[bool]
+    notice: NotRequired[str]
 
 
 class Stored(Memory):
@@ -43,6 +44,7 @@ class Hit(Memory):
 class Page(TypedDict):
     """The hits, best first. `warnings` says where quality dropped, in plain sentences."""
 
+    notice: str
     results: list[Hit]
     warnings: list[str]
 
@@ -58,6 +60,7 @@ class Turn(Memory):
     """A message as it was recorded: a conversation memory with its place in the session."""
 
     order: int
+    warnings: list[str]
 
 
 class Message(TypedDict):
@@ -74,6 +77,7 @@ class Message(TypedDict):
 class Window(TypedDict):
     """The last messages of a session, oldest first."""
 
+    notice: str
     session_id: str
     messages: list[Message]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoryd.errors import InvalidInput
@@ -41,6 +41,26 @@ def check_metadata(value: object) -> dict[str, Any]:
 def canonical(value: object) -> str:
     """The same text for equal values: 1 equals 1.0 as in JSON, but true is not 1."""
     return json.dumps(_unified(value), sort_keys=True)
+
+
+def mapped(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
+    """The same value with each text in it changed, keys included. `change` gets the text and
+    the key that it stands under; keys that became equal are told apart by a number."""
+    if isinstance(value, str):
+        return change(value, key)
+    if isinstance(value, list | tuple):
+        return [mapped(item, change, key) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    made: dict[str, Any] = {}
+    for old, item in value.items():
+        new = base = change(old, "")
+        number = 1
+        while new in made:
+            number += 1
+            new = f"{base} {number}"
+        made[new] = mapped(item, change, old)
+    return made
 
 
 def plain_text(text: str) -> str:

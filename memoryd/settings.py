@@ -22,6 +22,7 @@ class MemorySettings:
     conversation_days: float = field(default=30.0, metadata={"above": 0.0, "most": 36_500.0})
     timezone: str = ""
     max_content_bytes: int = field(default=102_400, metadata={"least": 1})
+    secrets: Literal["mask", "refuse", "allow"] = "mask"
 
 
 @dataclass(frozen=True, slots=True)

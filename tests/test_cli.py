@@ -153,8 +153,10 @@ def test_refused_input_shows_the_daemons_sentence(run: Any, words: Any, sentence
 
 def test_a_memory_cannot_drive_the_terminal(run: Any) -> None:
     run("store", "red \x1b[31malert\x07 text", "--name", "escape")
-    assert run("get", "escape").startswith("red ?[31malert? text\n")
+    assert run("get", "escape").startswith("red alert text\n")
     assert "\x1b" not in run("search", "red alert text")
+    # Not even one that comes from elsewhere than our daemon.
+    assert cli_text.clean("a\x1b]0;title\x07b\x9b31mc\u202ed\x7f\r\ne") == "abcd\ne"
 
 
 def test_status_shows_the_whole_picture(run: Any, daemon: Daemon) -> None:

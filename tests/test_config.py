@@ -129,6 +129,7 @@ def test_an_unknown_variable_or_flag_is_named() -> None:
         ("memory.embedding_model", "[a]", "text"),
         ("memory.path", "7", "a path"),
         ("memory.timezone", "Mars/Olympus", "time zone"),
+        ("memory.secrets", "hide", "one of mask, refuse, allow"),
         ("embedding.backend", "torch", "one of onnx"),
         ("embedding.download", "1", "true or false"),
         ("store.headers", "{a: 1}", "text to text"),

@@ -159,7 +159,7 @@ class Mix(RuleBasedStateMachine):
 
     @rule(target=ids, text=TEXTS, role=st.sampled_from(["user", "assistant"]))
     def say(self, text: str, role: str) -> str:
-        said = self.host.call(self.engine.add_turn, role, text, "s")
+        said = self.host.call(self.engine.add_turn, role, text, "s").memory
         self.model[said.id] = said
         found: str = said.id
         return found

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.errors import InvalidInput
-from memoryd.metadata import MAX_BYTES, RESERVED, canonical, check_metadata
+from memoryd.metadata import MAX_BYTES, RESERVED, canonical, check_metadata, mapped
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 scalars = (
@@ -77,3 +77,16 @@ def test_equality_is_that_of_json() -> None:
     assert canonical(1) == canonical(1.0) != canonical(True)
     assert canonical({"a": 1, "b": [2.0]}) == canonical({"b": [2], "a": 1})
     assert canonical("1") != canonical(1)
+
+
+def test_every_text_is_mapped_with_its_key_and_no_value_is_lost() -> None:
+    metadata = {"a": ["x", {"b": "y"}, 5, None], "A": "z", "c": True}
+
+    def change(text: str, key: str) -> str:
+        return f"{key}:{text}" if key else text.upper()
+
+    assert mapped(metadata, change) == {
+        "A": ["a:x", {"B": "b:y"}, 5, None],
+        "A 2": "A:z",
+        "C": True,
+    }

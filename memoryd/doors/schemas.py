@@ -82,13 +82,14 @@ CORE = (
                 "metadata": {"type": "object", "description": "only where these are equal"},
                 "since": {**WHEN, "description": "created at or after, ISO 8601"},
                 "until": {**WHEN, "description": "created before, ISO 8601"},
-                "max_tokens": {**NUMBER, "description": "budget of the answer"},
-                "explain": {"type": "boolean", "description": "say why each was found"},
+                "max_tokens": NUMBER,
+                "explain": {"type": "boolean", "description": "say why"},
             },
             ["query"],
         ),
         answer(
             {
+                "notice": TEXT,
                 "results": many({**MEMORY, "score": {"type": "number"}}),
                 "warnings": WARNINGS,
             }
@@ -147,6 +148,7 @@ SESSION_TOOLS = (
         shape({"session_id": SESSION, "max_turns": NUMBER}),
         answer(
             {
+                "notice": TEXT,
                 "session_id": TEXT,
                 "messages": many({"id": TEXT, "role": TEXT, "content": TEXT, "at": TEXT}),
             }

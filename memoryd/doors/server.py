@@ -123,7 +123,7 @@ class McpServer:
             window = await engine.context_window(_named(uri, SESSION))
             return render.window(window, engine.zone)
         if uri.startswith(MEMORY) and (found := await engine.get(_named(uri, MEMORY))):
-            return render.memory(found, engine.zone)
+            return render.recalled(found, engine.zone)
         raise NotFound(f"There is nothing at {uri[:200]}.")
 
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:

@@ -99,11 +99,11 @@ async def _forget(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _add_turn(engine: Engine, given: Arguments) -> Arguments:
-    said = await engine.add_turn(
+    done = await engine.add_turn(
         given.get("role", ""), given.get("content", ""), _session(given), given.get("speaker")
     )
-    answer = {"session_id": said.session_id, "order": said.metadata[ORDER]}
-    return render.memory(said, engine.zone) | answer
+    answer = {"order": done.memory.metadata[ORDER], "warnings": list(done.warnings)}
+    return render.memory(done.memory, engine.zone) | answer
 
 
 async def _get_context(engine: Engine, given: Arguments) -> Arguments:

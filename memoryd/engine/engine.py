@@ -19,7 +19,7 @@ from memoryd.engine.recall import Recall
 from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
-from memoryd.model import DAY, Lifetimes, Memory
+from memoryd.model import DAY, Lifetimes, Stored
 from memoryd.ports import Encoder, Reranker, Shelf, Store
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
@@ -40,7 +40,7 @@ class Engine(Memories, Recall):
 
     async def add_turn(
         self, role: str, content: str, session_id: str, speaker: str | None = None
-    ) -> Memory:
+    ) -> Stored:
         """Store one message of a conversation and put it into its session's window."""
         return await self._windows.add_turn(role, content, session_id, speaker)
 

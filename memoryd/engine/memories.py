@@ -15,6 +15,7 @@ from typing import Any
 from memoryd.engine import checks, commits
 from memoryd.engine.parts import Parts
 from memoryd.engine.revision import KEEP, clean, revised, settled_expiry
+from memoryd.engine.secrecy import without_secrets
 from memoryd.engine.turns import who
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.metadata import check_metadata
@@ -56,13 +57,16 @@ class Memories:
             session_id=checks.label(session_id, "session_id"),
             pinned=pinned,
         )
+        given = {"content": asked.content, "metadata": asked.metadata, "name": asked.name}
+        safe, warnings = without_secrets(given, self._parts.memory.secrets)
+        asked = replace(asked, **safe)
         # Embedding first: nobody who wants the same name or fact waits for the model.
         passages = await commits.embed(self._parts, asked)
         async with self._parts.locks.hold(_keys(asked)):
             stored = await self._settle(Record(asked, passages))
-        if passages:
-            return stored
-        return replace(stored, warnings=(f"{self._parts.embedding.trouble()} {NO_VECTOR}",))
+        if not passages:
+            warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
+        return replace(stored, warnings=warnings)
 
     async def get(self, id_or_name: str) -> Memory | None:
         """The memory with this id or name; None if there is none, or if it has expired."""
@@ -90,7 +94,7 @@ class Memories:
         found = await self._existing(id_or_name)
         fields: dict[str, Any] = {"content": content, "type": memory_type, "metadata": metadata}
         fields |= {"name": name, "session_id": session_id, "pinned": pinned}
-        changes = clean(fields, self._parts)
+        changes, _ = without_secrets(clean(fields, self._parts), self._parts.memory.secrets)
         fresh = None
         wanted = replace(found, **changes)
         if (wanted.content, who(wanted)) != (found.content, who(found)):

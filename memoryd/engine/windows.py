@@ -18,7 +18,7 @@ from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.turns import CLEARED, ORDER, ROLE, SPEAKER
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.model import Memory, MemoryType, is_expired
+from memoryd.model import Memory, MemoryType, Stored, is_expired
 from memoryd.tasks import task_group
 
 ROLES = ("user", "assistant", "system", "tool")
@@ -56,7 +56,7 @@ class Windows:
 
     async def add_turn(
         self, role: str, content: str, session_id: str, speaker: str | None = None
-    ) -> Memory:
+    ) -> Stored:
         """Store a message as a conversation memory and put it into its session's window."""
         metadata: dict[str, object] = {ROLE: _role(role)}
         if (name := checks.label(speaker, "speaker")) is not None:
@@ -71,7 +71,7 @@ class Windows:
             window.next_order = max(window.next_order, order + 1)
             if stored.memory.id not in window.ids:
                 window.ids.append(stored.memory.id)
-        return stored.memory
+        return stored
 
     async def window(self, session_id: str, max_turns: int | None = None) -> Window:
         """The last messages of a session; a turn is user and assistant, so two messages."""

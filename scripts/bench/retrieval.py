@@ -120,7 +120,7 @@ async def _measure_one(engine: Engine, conversation: dict[str, Any], recalls: Re
     async def tell(session: dict[str, Any]) -> None:
         for turn in session["turns"]:
             role, speaker = _role(turn["speaker"])
-            said = await engine.add_turn(role, turn["text"], str(session["id"]), speaker)
+            said = (await engine.add_turn(role, turn["text"], str(session["id"]), speaker)).memory
             turns[said.id] = turn["id"]
 
     async with anyio.create_task_group() as sessions:  # each in its order, beside the others

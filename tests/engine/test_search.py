@@ -70,7 +70,7 @@ async def test_an_answer_is_found_by_the_question_before_it(engine: Engine) -> N
 
 
 async def test_forgetting_a_message_takes_its_words_from_its_neighbours(engine: Engine) -> None:
-    said = await engine.add_turn("user", "Which password opens the cellar door?", "s")
+    said = (await engine.add_turn("user", "Which password opens the cellar door?", "s")).memory
     await engine.add_turn("assistant", "Seven blue elephants.", "s")
     await engine.forget(said.id)
     page = await engine.search("password cellar door", min_score=0.0, explain=True)
@@ -112,8 +112,8 @@ async def test_an_odd_confidence_does_no_harm(engine: Engine, confidence: object
 
 
 async def test_near_identical_results_are_folded(engine: Engine) -> None:
-    first = await engine.add_turn("user", "Thanks, that is great!", "s")
-    second = await engine.add_turn("user", "thanks, that is great", "t")
+    first = (await engine.add_turn("user", "Thanks, that is great!", "s")).memory
+    second = (await engine.add_turn("user", "thanks, that is great", "t")).memory
     await engine.store("Thanks is what one says")
     page = await engine.search("thanks, that is great", limit=2)
     ids = {first.id, second.id}

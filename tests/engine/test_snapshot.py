@@ -50,7 +50,7 @@ async def fill(engine: Engine) -> list[str]:
     ]
     for n in range(5):
         turn = await engine.add_turn("user", f"tea number {n}, canary-{n}", "s", "Anna")
-        ids.append(turn.id)
+        ids.append(turn.memory.id)
     ids.append((await engine.store("many words here " * 200, name="long")).memory.id)
     return ids
 

@@ -23,7 +23,7 @@ async def test_a_cleared_window_stays_cleared_whatever_is_forgotten(start: Start
         for n in range(4):
             last = await engine.add_turn("user", f"message {n}", "s")
         assert await engine.clear_window("s") == 4
-        await engine.forget(last.id)
+        await engine.forget(last.memory.id)
     async with start() as engine:
         assert await said(engine) == []
         await engine.add_turn("user", "fresh", "s")
@@ -55,7 +55,8 @@ async def test_orders_are_distinct_though_windows_leave_ram(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(look_elsewhere)
             orders = [
-                (await engine.add_turn("user", f"m{n}", "s")).metadata["order"] for n in range(8)
+                (await engine.add_turn("user", f"m{n}", "s")).memory.metadata["order"]
+                for n in range(8)
             ]
             done.set()
         assert orders == list(range(8))

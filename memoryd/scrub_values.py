@@ -1,0 +1,79 @@
+"""What a value looks like: a secret, a word, or something that stands for a secret."""
+
+from __future__ import annotations
+
+import re
+
+RUN = re.compile(r"[A-Za-z0-9]{8,}+")
+PLACEHOLDER = re.compile(
+    r"[*x•●.…#?:_-]*+"  # **** and the like
+    r"|[<\[{(].*"  # <your-key>, [secret removed: ...], {{ token }}
+    r"|%\w+%|%\(\w+\)s|\$\w+|\$[({].*"  # %TOKEN%, $TOKEN, ${TOKEN}, $(command)
+    r"|.*(?:your[ _-]|change[ _-]?me|placeholder|redacted|example|dummy).*",
+    re.I | re.S,
+)
+CODE = re.compile(
+    r"[A-Za-z_][\w.]*[(\[].*|[A-Za-z_]\w*\).+"  # a call or an index
+    r"|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+"  # names within names
+    r"|[a-z]+://.*|(?:arn|env|vault|file|ssm|ref):.*|!\w+"  # where it is kept
+    r"|\d{4}-\d\d-\d\d.*|\d+-?(?:bit|char|day|digit|hour|word).*",  # a date, a length
+    re.I | re.S,
+)
+PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@-]+)+/?|[A-Za-z]:\\.*")
+WORD = re.compile(r"[^\W\d_]+(?:['’_-][^\W\d_]+)*+")  # noqa: RUF001
+LETTERS = re.compile(r"[A-Za-z_.-]+")
+NAME = re.compile(r"pass|pwd|secret|token|key|credential|value|str|type|env", re.I)
+SENTENCE = re.compile(
+    r"\b(?:a|an|and|are|as|at|be|by|can|characters?|enter|for|from|has|have|in|is|it|must|no|not"
+    r"|of|on|or|please|see|should|that|the|this|to|use|will|with|you|your)\b",
+    re.I,
+)
+# What a password may be or have said of it, besides words in -ed, -ing, -able.
+ORDINARY = frozenset(
+    "1password above again any auth authentication bad basic below best bitwarden blank bool "
+    "boolean bytes case-sensitive complex correct default different email empty false fine gone "
+    "good here important incorrect invalid keepass kept known lastpass long lost missing nil none "
+    "null number numeric object okay only optional pending private public random safe same secure "
+    "short simple strong sufficient text there true unclear undefined unique unknown unset valid "
+    "weak wrong zero".split()
+)
+SUFFIXES = ("ed", "ing", "able", "ible", "less", "en")
+
+
+def is_random(text: str) -> bool:
+    """Letters and digits mixed in one run, as no word has them."""
+    return any(not run.isalpha() and not run.isdigit() for run in RUN.findall(text))
+
+
+def is_placeholder(text: str) -> bool:
+    """It stands for a secret and is none: `****`, `${TOKEN}`, `<your-key>`."""
+    return PLACEHOLDER.fullmatch(text) is not None
+
+
+def is_reference(text: str) -> bool:
+    """It says where a secret comes from, or is no value at all: code, a file, a date."""
+    if is_placeholder(text) or CODE.fullmatch(text):
+        return True
+    # A file, and not base64 that begins with a slash.
+    return PATH.fullmatch(text) is not None and not is_random(text)
+
+
+def is_word(text: str) -> bool:
+    """Letters only, as a dictionary or a program has them."""
+    return WORD.fullmatch(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """The name of a secret: `db_password`, `TOKEN`."""
+    return LETTERS.fullmatch(text) is not None and NAME.search(text) is not None
+
+
+def is_ordinary(text: str) -> bool:
+    """What people say of a secret: `expired`."""
+    word = text.lower()
+    return word in ORDINARY or (word.isalpha() and word.endswith(SUFFIXES))
+
+
+def is_phrase(text: str) -> bool:
+    """Words one after another that make no sentence."""
+    return 2 <= len(text.split()) <= 24 and SENTENCE.search(text) is None

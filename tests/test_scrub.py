@@ -1,0 +1,325 @@
+"""Secrets are masked, all else is kept. Credentials are put together here, none is written out."""
+
+from __future__ import annotations
+
+import string
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoryd.scrub import Masked, mask, mask_metadata
+
+ALPHANUMERIC = string.ascii_letters + string.digits
+HEX = "0123456789abcdef"
+
+
+def run(length: int, alphabet: str = ALPHANUMERIC) -> str:
+    """Characters in an order that no word has."""
+    return "".join(alphabet[(i * i * 7 + i * 11 + 3) % len(alphabet)] for i in range(length))
+
+
+JWT = ".".join(["eyJ" + run(20), "eyJ" + run(60), run(43)])
+PEM = "-----BEGIN {0}-----\n" + "\n".join([run(64)] * 5) + "\n-----END {0}-----"
+PRIVATE = "PRIVATE" + " KEY"
+PUBLIC = PEM.format("PUBLIC" + " KEY")
+
+TOKENS = [
+    ("OpenAI key", "sk" + "-" + run(48)),
+    ("OpenAI key", "sk" + "-proj-" + run(70) + "_-" + run(20)),
+    ("OpenAI key", "sk" + "-or-v1-" + run(64, HEX)),
+    ("Anthropic key", "sk" + "-ant-api03-" + run(80) + "-AA"),
+    ("AWS access key", "AKIA" + run(16, string.ascii_uppercase + "234567")),
+    ("AWS access key", "ASIA" + run(16, string.ascii_uppercase + "234567")),
+    ("AWS key", "ABSK" + run(120)),
+    ("GitHub token", "ghp" + "_" + run(36)),
+    ("GitHub token", "ghs" + "_" + run(36)),
+    ("GitHub token", "github" + "_pat_" + run(22) + "_" + run(59)),
+    ("GitLab token", "glpat" + "-" + run(20)),
+    ("Google key", "AIza" + run(35)),
+    ("Google key", "GOCSPX" + "-" + run(28)),
+    ("Google token", "ya29" + "." + run(60)),
+    ("Slack token", "xoxb" + "-" + "-".join(["1" * 12, "2" * 12, run(24)])),
+    ("Slack token", "xapp" + "-1-A01234-" + "3" * 12 + "-" + run(40, HEX)),
+    ("Stripe key", "sk" + "_live_" + run(24)),
+    ("Stripe key", "rk" + "_test_" + run(24)),
+    ("webhook secret", "whsec" + "_" + run(32)),
+    ("Twilio key", "SK" + run(32, HEX)),
+    ("SendGrid key", "SG" + "." + run(22) + "." + run(43)),
+    ("npm token", "npm" + "_" + run(36)),
+    ("PyPI token", "pypi" + "-AgEIcHlwaS5vcmc" + run(80)),
+    ("Hugging Face token", "hf" + "_" + run(34)),
+    ("Groq key", "gsk" + "_" + run(52)),
+    ("xAI key", "xai" + "-" + run(80)),
+    ("Perplexity key", "pplx" + "-" + run(48)),
+    ("Replicate token", "r8" + "_" + run(37)),
+    ("DigitalOcean token", "dop" + "_v1_" + run(64, HEX)),
+    ("Databricks token", "dapi" + run(32, HEX)),
+    ("Shopify token", "shpat" + "_" + run(32, HEX)),
+    ("Mailgun key", "key" + "-" + run(32, HEX)),
+    ("Mailchimp key", run(32, HEX) + "-us12"),
+    ("Telegram token", "123456789" + ":AA" + run(33)),
+    ("Vault token", "hvs" + "." + run(24)),
+    ("Docker token", "dckr" + "_pat_" + run(27)),
+    ("Atlassian token", "ATATT3" + "x" + run(180)),
+    ("Linear key", "lin" + "_api_" + run(40)),
+    ("Notion token", "ntn" + "_" + run(46)),
+    ("Figma token", "figd" + "_" + run(40)),
+    ("Grafana token", "glsa" + "_" + run(32) + "_" + run(8, HEX)),
+    ("New Relic key", "NRAK" + "-" + run(27, string.ascii_uppercase + "0123456789")),
+    ("Postman key", "PMAK" + "-" + run(24, HEX) + "-" + run(34, HEX)),
+    ("Supabase token", "sbp" + "_" + run(40, HEX)),
+    ("Tailscale key", "tskey" + "-auth-" + run(17) + "-" + run(32)),
+    ("Azure client secret", "abc8" + "Q~" + run(34)),
+    ("JSON web token", JWT),
+    ("JSON web token", ".".join(["eyJ" + run(30), "", run(16), run(50), run(22)])),
+    ("private key", PEM.format("RSA " + PRIVATE)),
+    ("private key", PEM.format("OPENSSH " + PRIVATE)),
+    ("private key", PEM.format("PGP " + PRIVATE + " BLOCK")),
+    ("private key", PEM.format(PRIVATE).replace("\n", "\\n")),
+    ("private key", "AGE-SECRET" + "-KEY-1" + run(58, string.ascii_uppercase)),
+]
+
+
+@pytest.mark.parametrize(("kind", "token"), TOKENS)
+@pytest.mark.parametrize("around", ["{}", "use {} please.", 'say("{}")', "a={}\nb", "<{}>, ok"])
+def test_a_token_is_masked_and_nothing_else(kind: str, token: str, around: str) -> None:
+    assert mask(around.format(token)) == Masked(around.format(f"[secret removed: {kind}]"), (kind,))
+
+
+IN_PLACE = [  # the secret is in braces
+    ("bearer token", "Authorization: Bearer {" + run(40) + "}"),
+    ("bearer token", "curl -H 'authorization: bearer {" + run(20) + "." + run(9) + "}' x"),
+    ("credentials", "Authorization: Basic {" + run(20) + "==}"),
+    ("password", "postgres://app:{" + "s3" + "cr3t}@db.local:5432/prod"),
+    ("password", "redis://:{" + run(9) + "}@cache"),
+    ("password", "https://ann@example.org:{" + "p@ss!x" + "}@example.org/x"),
+    ("Azure key", "DefaultEndpointsProtocol=https;AccountKey={" + run(86) + "==};Suffix=x"),
+    ("Azure key", "Endpoint=sb://x/;SharedAccessKey={" + run(43) + "=}"),
+    ("signature of a URL", "https://x.blob/y?sv=1&sig={" + run(40) + "%3D}&se=2"),
+    ("Slack webhook", "https://hooks.slack.com/services/{T01/B02/" + run(24) + "}"),
+    ("private key", "-----BEGIN " + PRIVATE + "-----\n" + run(64) + "\n" + run(64)),
+    ("key", "aws_secret_access_key = {" + run(40) + "}"),
+    ("key", 'const cfg = {{"apiKey": "{' + run(24) + '}", "id": 5}}'),
+    ("key", "x-api-key: {" + run(32, HEX) + "}"),
+    ("key", "AZURE_STORAGE_KEY={" + run(40) + "==}"),
+    ("secret", "client_secret={" + run(24) + "}&grant_type=x"),
+    ("token", "GITHUB_TOKEN={" + run(40, HEX) + "} make"),
+    ("token", "the access token is {" + run(20) + "}, valid for an hour"),
+    ("password", "my password is {" + "hunter" + "2}"),
+    ("password", "My password is {" + "Sword" + "fish}."),
+    ("password", "Password: {" + "sword" + "fish}\nUser: ann"),
+    ("password", "**Password:** {" + "Blue-Horse-" + "77!}"),
+    ("password", "the wifi password at home is {" + "Tulip99" + "!}"),
+    ("password", "the password for example.org is {" + "hunter" + "2}, I think"),
+    ("password", "The password is now: {" + "Tulip77" + "}"),
+    ("password", "she changed the password to {" + "Tulip-19" + "87} today"),
+    ("password", "the passwords are {" + "hunter" + "2}"),
+    ("password", "DB_PASSWORD='{" + "let" + "mein}'"),
+    ("password", "PGPASSWORD={" + "abcd" + "1234} psql"),
+    ("password", "?user=bob&password={" + "abc" + "123}&x=1"),
+    ("password", "Server=db;Password={" + "abc;12" + "3};Database=x"),
+    ("password", '{{"password": "{' + "correct horse battery" + '}"}}'),
+    ("password", '{{\\"password\\": \\"{' + "hunter" + '2}\\"}}'),
+    ("password", "Passwort: {" + "Tulpe" + "99}"),
+    ("password", "Пароль: {" + "Тюльпан" + "99}"),
+    ("password", "İ made it up: password={" + "Tulip" + "99}"),
+    ("passphrase", "passphrase: {" + "correct horse battery staple" + "}"),
+    ("passphrase", "seed phrase is {" + " ".join(["zebra"] * 12) + "}."),
+    ("PIN", "My card PIN is {" + "48" + "21}."),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), IN_PLACE)
+def test_what_is_around_a_secret_is_kept(kind: str, text: str) -> None:
+    if "{{" in text:
+        text = text.replace("{{", "\0").replace("}}", "\1")
+    before, _, rest = text.partition("{") if "{" in text else ("", "", text + "}")
+    secret, _, after = rest.rpartition("}")
+    plain = (before + secret + after).replace("\0", "{").replace("\1", "}")
+    wanted = f"{before}[secret removed: {kind}]{after}".replace("\0", "{").replace("\1", "}")
+    assert mask(plain) == Masked(wanted, (kind,))
+
+
+HARMLESS = [
+    "commit " + run(40, HEX),
+    "sha256:" + run(64, HEX),
+    "'" + run(40, HEX) + "'",
+    "id 123e4567-e89b-12d3-a456-426614174000",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUA" + run(80) + "==",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + run(43) + " ann@host",
+    PUBLIC,
+    "#ff00aa and #0F0; ISBN 978-3-16-148410-0; +43 1 234567",
+    "/usr/local/lib/python3.11/site-packages/memoryd/engine/memories.py",
+    "an_identifier_that_is_really_very_long_and_has_no_end_in_sight_v2",
+    "sk-fading-circle-container-spinner-large and sk-SK, the Slovak locale",
+    "pk" + "_live_" + run(24) + " is a publishable key",
+    "the password policy requires 12 characters",
+    "token count: 512",
+    "max_tokens=4096, tokens: 512",
+    "secret santa",
+    "secret ingredient: cardamom",
+    "The secret is out. The secret to good bread is time.",
+    "the key to success is practice; primary key: user_id",
+    "turkey: 12345abcde and monkey=banana42split",
+    "password: reset it tomorrow at the front desk",
+    "password: ask Ben",
+    "password: required",
+    "Password: minimum 8 chars",
+    "password: 16 characters, rotated quarterly",
+    "passwords: rotate every 90 days",
+    "password rotated: 2026-01-31; password: 2026-01-31",
+    "my password is expired",
+    "The password is written on a note under the keyboard",
+    "the wifi password is on the fridge",
+    "I lost the password to server01",
+    "password is 12 characters long",
+    "Her password manager is Bitwarden. Password: 1Password",
+    "the API key is missing",
+    "API key: get it from the dashboard",
+    "credentials: see the wiki",
+    "The token is valid for 3600 seconds",
+    "Token of appreciation: a mug",
+    "tokenizer: bert-base-uncased-v2",
+    "private key: ~/.ssh/id_ed25519",
+    "PWD=/home/ann/project",
+    "recovery phrase is kept in the bank safe by her sister and nobody else knows",
+    "PIN 4 of the connector is ground; PIN: see letter",
+    "Bearer of bad news: the 2nd shipment failed",
+    "The bearer authentication-mechanism is described there",
+    'api_key=os.environ["X"]',
+    "password = getpass.getpass()",
+    "password = input('Enter password: ')",
+    "password=settings.DB_PASSWORD, token=token",
+    "def f(password: str, token: Optional[str] = None) -> None:",
+    "class A:\n    password: SecretStr\n    api_key: string | null",
+    '"password": "Must be at least 12 characters"',
+    "password == confirm_password",
+    "password_hash=" + run(60),
+    "password=${TOKEN}",
+    "password: $DB_PASSWORD",
+    "password: {{ vault_password }}",
+    "password: ${{ secrets.DB }}",
+    "api_key=<your-key>",
+    "<your-key>",
+    "api_key: your-api-key-1234567890",
+    "password=****",
+    "password: xxxxxxxx",
+    "password: [hidden]",
+    "password=$(pass show db)",
+    "token: vault:secret/data/app#token1234",
+    "https://user:password@example.org/ and https://user:${PASS}@example.org/",
+    "https://example.org:8443/@scope/package and git@example.org:org/repo.git",
+    "User access token to generate from https://example.org/settings/token1234abcd.",
+    'def token(self):\n    """Returns12345678 a token."""',
+    "-----BEGIN " + PRIVATE + "----- begins it and -----END " + PRIVATE + "----- ends it",
+]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_no_secret_is_left_alone(text: str) -> None:
+    assert mask(text) == Masked(text)
+
+
+def test_several_secrets_are_named_once_each() -> None:
+    text = f"password={run(9)} and {TOKENS[7][1]}; password: {run(10)}"
+    found = mask(text)
+    assert found.kinds == ("GitHub token", "password")
+    assert found.text.count("[secret removed: password]") == 2
+    assert run(9) not in found.text
+
+
+PIECES = [
+    *(token for _, token in TOKENS),
+    *HARMLESS,
+    *(text.replace("{", "").replace("}", "") for _, text in IN_PLACE),
+    *[
+        "password",
+        "=",
+        ": ",
+        " is ",
+        "[secret removed: token]",
+        '"',
+        "'",
+        "\n",
+        " ",
+        "://",
+        "@",
+        "b",
+    ],
+]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
+def test_masking_twice_changes_nothing_more(text: str) -> None:
+    once = mask(text)
+    assert mask(once.text) == Masked(once.text)
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_can_be_masked(text: str) -> None:
+    found = mask(text)
+    assert bool(found.kinds) == (found.text != text)
+
+
+HOSTILE = [
+    *["password=", "password for ", "password ", "password:\n", 'password="', "password=a&"],
+    *["password=keykeykey", "PIN for x ", "passphrase is ab cd ef gh ", "set the password to "],
+    *["eyJ-", "eyJabcdefghij.", "sk-", "ghp_", "SG.aaaaaaaaaaaaaaaa.", "http://a:b", "a1Q~"],
+    *["-----BEGIN " + PRIVATE + "-----", "-----BEGIN " + PRIVATE + "-----" + "A" * 30, "-"],
+    *["AccountKey=aaa", "bearer aaaaaaaaaaaaaaaaaaaa ", "/", "[", "hooks.slack.com/a/", "x" * 9],
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
+    """Eight times the text may take eight times as long, with room for noise, not sixty-four."""
+
+    def seconds(size: int) -> float:
+        text = (piece * (size // len(piece) + 1))[:size]
+        best = 60.0
+        for _ in range(3):
+            start = time.process_time()
+            mask(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert seconds(102_400) < 24 * max(seconds(12_800), 0.001)
+
+
+def test_a_long_value_costs_no_more_than_its_length() -> None:
+    start = time.process_time()
+    for value in ("key" * 34_000 + "!", "a." * 50_000 + "!", "a-" * 50_000, "/a" * 50_000 + "!"):
+        mask("password=" + value)
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("metadata", "wanted", "kinds"),
+    [
+        ({}, {}, ()),
+        ({"n": 5, "password": 7, "ok": None}, {"n": 5, "password": 7, "ok": None}, ()),
+        ({"password": "required"}, {"password": "required"}, ()),
+        ({"password": "sword" + "fish"}, {"password": "[secret removed: password]"}, ("password",)),
+        ({"a": {"apiKey": run(20)}}, {"a": {"apiKey": "[secret removed: key]"}}, ("key",)),
+        ({"tokens": [run(20), 5]}, {"tokens": ["[secret removed: token]", 5]}, ("token",)),
+        ({"x": [[TOKENS[7][1]]]}, {"x": [["[secret removed: GitHub token]"]]}, ("GitHub token",)),
+        ({"note": "pwd=" + run(9)}, {"note": "pwd=[secret removed: password]"}, ("password",)),
+        ({"commit": run(40, HEX)}, {"commit": run(40, HEX)}, ()),
+    ],
+)
+def test_metadata_is_masked_at_any_depth(
+    metadata: dict[str, Any], wanted: dict[str, Any], kinds: tuple[str, ...]
+) -> None:
+    assert mask_metadata(metadata) == (wanted, kinds)
+
+
+def test_secrets_in_keys_are_masked_and_no_value_is_lost() -> None:
+    tokens = ["ghp" + "_" + run(36), "ghp" + "_" + run(37)]
+    made, kinds = mask_metadata({tokens[0]: 1, tokens[1]: 2})
+    assert made == {"[secret removed: GitHub token]": 1, "[secret removed: GitHub token] 2": 2}
+    assert kinds == ("GitHub token",)
