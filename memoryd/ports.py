@@ -88,6 +88,12 @@ class Store(Protocol):
     async def count(self) -> int:
         """How many memories there are (not rows)."""
 
+    async def purge(self) -> None:
+        """See to it that no file of the store holds a byte of what was deleted."""
+
+    async def compact(self) -> bool:
+        """The same if enough has been deleted to be worth it; whether it was done."""
+
     async def status(self) -> Mapping[str, object]:
         """Facts for a person: mode, rows, schema, model, worker's pid and restarts."""
 

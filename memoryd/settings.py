@@ -44,6 +44,8 @@ class StoreSettings:
     collection: str = "memories"
     sync_threshold: int = field(default=200, metadata={"least": 3, "most": 10_000})
     lock_wait: float = field(default=30.0, metadata={"least": 0.0})
+    compact_rows: int = field(default=1000, metadata={"least": 0})
+    compact_hours: float = field(default=24.0, metadata={"above": 0.0})
     host: str = "127.0.0.1"
     port: int = field(default=8000, metadata={"least": 1, "most": 65_535})
     ssl: bool = False

@@ -13,6 +13,7 @@ class RamStore:
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
+        self.purges = 0
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         self.records[record.memory.id] = deepcopy(record)
@@ -32,6 +33,12 @@ class RamStore:
 
     async def count(self) -> int:
         return len(self.records)
+
+    async def purge(self) -> None:
+        self.purges += 1
+
+    async def compact(self) -> bool:
+        return False
 
     async def status(self) -> Mapping[str, object]:
         rows = sum(max(1, len(record.passages)) for record in self.records.values())

@@ -11,12 +11,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 
-from memoryd.adapters.chroma_link import Link
+from memoryd.adapters.chroma_link import TRIES, Link
 from memoryd.adapters.chroma_rows import Row, to_records
-from memoryd.errors import MemorydError, StoreUnavailable
+from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.ports import Identity, Record
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
@@ -50,6 +51,7 @@ class ChromaStore:
         self._waiting: deque[_Write] = deque()
         self._work = anyio.Event()
         self._closed = False
+        self._job = anyio.Lock()
         # Shielded: who is cancelled around us still waits for commits that are under way.
         self._life = anyio.CancelScope(shield=True)
 
@@ -84,6 +86,31 @@ class ChromaStore:
     async def count(self) -> int:
         total: int = await self._link.call("count")
         return total
+
+    async def purge(self) -> None:
+        """Rewrite the store: of what was deleted no byte remains in its files."""
+        await self._work_through("rewrite", "purge")
+
+    async def compact(self) -> bool:
+        """Rewrite the store if enough of it is dead; whether it was done."""
+        if not await self._link.call("is_stale"):
+            return False
+        await self._work_through("rewrite", "compact")
+        return True
+
+    async def _work_through(self, job: str, *args: object) -> Any:
+        """A long job, step by step: calls of others go in between. Begun again if the worker
+        dies of something else meanwhile."""
+        async with self._job:
+            for tries in reversed(range(TRIES)):
+                try:
+                    await self._link.call("begin", job, *args)
+                    while await self._link.call("step"):
+                        pass
+                    return await self._link.call("finish")
+                except StoreError as exc:
+                    if exc.code != "job_lost" or not tries:
+                        raise
 
     async def status(self) -> Mapping[str, object]:
         facts: dict[str, object] = await self._link.call("facts")

@@ -7,7 +7,7 @@ keys are removed; `delete` reports ids that were not there, so we look first.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,21 +27,66 @@ class Collection:
 
     CALLS: ClassVar = frozenset({"write", "get", "drop", "expired", "page", "count", "facts"})
 
-    def __init__(self, chroma: Any, identity: Identity, mode: str) -> None:
+    def __init__(
+        self, chroma: Any, identity: Identity, mode: str, client: Any, written: int
+    ) -> None:
+        """`written`: rows that were ever written, those that replace or delete included."""
         self._chroma = chroma
         self._identity = identity
         self._mode = mode
+        self._client = client
+        self.written = written
 
     def facts(self) -> dict[str, object]:
         """What the store is, for status."""
+        count = self.row_count()
         return {
             "mode": self._mode,
             "schema": SCHEMA,
             "model": self._identity.model,
             "dimension": self._identity.dimension,
-            "rows": self._chroma.count(),
+            "rows": count,
+            "dead_rows": self.dead(count),
             "pid": os.getpid(),
         }
+
+    @property
+    def made_for(self) -> Identity:
+        """Whose vectors it says it holds: a model's even while it is open without one."""
+        return identity_of(self._chroma.metadata)
+
+    @property
+    def version(self) -> str:
+        """Changes with every write, also over restarts."""
+        return f"{self._chroma.id}:{self.written}"
+
+    def dead(self, count: int) -> int:
+        """About how many rows the files still hold that are no more: each was written twice."""
+        return max(0, self.written - count) // 2
+
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return int(self._chroma.count())
+
+    def ids(self) -> list[str]:
+        """The ids of all rows, in the order they were written."""
+        return list(self._chroma.get(include=[])["ids"])
+
+    def put(self, new: Sequence[rows.Row]) -> None:
+        """Write rows as they are."""
+        columns = rows.Rows()
+        for row in new:
+            columns.add(row.id, row.document, dict(row.meta), row.vector)
+        self._send(self._chroma.upsert, columns)
+
+    def probe(self) -> None:
+        """Touch everything that Chroma opens late; raises whatever it raises."""
+        self._chroma.count()
+        self.page(0, 1)
+
+    def close(self) -> None:
+        """Let go of the files. Nothing else may be called afterwards."""
+        self._client.close()
 
     def write(
         self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
@@ -70,6 +115,7 @@ class Collection:
 
     def _send(self, call: Callable[..., Any], new: rows.Rows) -> None:
         """All rows in one transaction, up to BATCH of them."""
+        self.written += len(new.ids)
         for start in range(0, len(new.ids), BATCH):
             part = slice(start, start + BATCH)
             call(
@@ -81,11 +127,11 @@ class Collection:
 
     def get(self, ids: Sequence[str]) -> list[Record]:
         """The memories among `ids`, with all their passages."""
-        mains = self._fetch(ids)
+        mains = self.fetch(ids)
         further = [
             id for row in mains for id in rows.row_ids(row.id, int(row.meta.get(rows.ROWS, 1)))[1:]
         ]
-        records, _ = rows.to_records([*mains, *self._fetch(further)])
+        records, _ = rows.to_records([*mains, *self.fetch(further)])
         return records
 
     def _delete(self, ids: Sequence[str]) -> set[str]:
@@ -105,6 +151,7 @@ class Collection:
 
     def drop(self, row_ids: Sequence[str]) -> None:
         """Remove rows that are known to exist."""
+        self.written += len(row_ids)
         for start in range(0, len(row_ids), BATCH):
             self._chroma.delete(ids=list(row_ids[start : start + BATCH]))
 
@@ -125,13 +172,19 @@ class Collection:
         types = [str(type) for type in MemoryType]
         return len(self._chroma.get(where={rows.TYPE: {"$in": types}}, include=[])["ids"])
 
-    def _fetch(self, ids: Sequence[str]) -> list[rows.Row]:
+    def fetch(self, ids: Sequence[str]) -> list[rows.Row]:
+        """The rows among `ids` that exist."""
         found: list[rows.Row] = []
         for start in range(0, len(ids), PAGE):
             part = list(ids[start : start + PAGE])
             include = ["documents", "metadatas", "embeddings"]
             found += _rows(self._chroma.get(ids=part, include=include))
         return found
+
+
+def identity_of(facts: Mapping[str, Any]) -> Identity:
+    """Whose vectors a collection with this metadata holds."""
+    return Identity(str(facts[rows.MODEL_KEY]), int(facts[rows.DIMENSION_KEY]))
 
 
 def _surplus(id: str, old: dict[str, Any] | None, new: dict[str, Any]) -> list[str]:

@@ -151,8 +151,10 @@ class Link:
         received = BufferedByteReceiveStream(process.stdout)
         try:
             await self._send(process, self._opening)
-            with anyio.fail_after(self._patience):
-                _, ok, answer = await _receive(received)
+            ok = None
+            while ok is None:  # it says what takes its time: a repair is waited for
+                with anyio.fail_after(self._patience):
+                    _, ok, answer = await _receive(received)
             if not ok:
                 raise _rebuilt(answer)
         except BaseException as exc:
@@ -180,14 +182,14 @@ class Link:
         while True:
             number, ok, answer = await _receive(received)
             if call := self._calls.get(number):
-                call.answer = (ok, answer)
+                call.answer = (bool(ok), answer)
                 call.done.set()
 
 
-async def _receive(stream: BufferedByteReceiveStream) -> tuple[int, bool, Any]:
+async def _receive(stream: BufferedByteReceiveStream) -> tuple[int, bool | None, Any]:
     try:
         (length,) = HEADER.unpack(await stream.receive_exactly(HEADER.size))
-        message: tuple[int, bool, Any] = pickle.loads(await stream.receive_exactly(length))
+        message: tuple[int, bool | None, Any] = pickle.loads(await stream.receive_exactly(length))
     except GONE as exc:
         raise WorkerDied from exc
     return message

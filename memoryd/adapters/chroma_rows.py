@@ -31,7 +31,13 @@ SPAN = RESERVED + "span"  # characters of the content that this row's vector sta
 OF = RESERVED + "of"  # on a further passage: the memory it belongs to
 PENDING = RESERVED + "pending"  # stored without a model: the vector is a placeholder
 
+# Keys of the collection's own metadata.
+SCHEMA_KEY, MODEL_KEY, DIMENSION_KEY = (
+    RESERVED + word for word in ("schema", "model", "dimension")
+)
+
 MAX_INT = 2**63
+UNIT = 1e-3  # how far from 1 the length of a vector may be: a broken index returns garbage
 
 
 @dataclass(slots=True)
@@ -145,6 +151,13 @@ class Row:
         return OF in self.meta or ROWS in self.meta
 
 
+def plain_rows(records: Iterable[Record], dimension: int) -> list[Row]:
+    """The same as `to_rows`, row by row."""
+    made = to_rows(records, dimension)
+    columns = zip(made.ids, made.documents, made.metadatas, made.vectors, strict=True)
+    return [Row(*row) for row in columns]
+
+
 def to_records(rows: Iterable[Row]) -> tuple[list[Record], list[str]]:
     """The memories that the rows make up, and ids of rows that belong to none of them.
 
@@ -181,6 +194,8 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
     found = [row, *(further[id] for id in row_ids(row.id, _rows(row))[1:] if id in further)]
     spans = [_span(part.meta, len(content)) for part in found]
     vectors = [part.vector for part in found]
+    if not all(abs(float(np.linalg.norm(vector)) - 1.0) < UNIT for vector in vectors):
+        return Record(memory)  # the text is what counts: it waits for a vector again
     return Record(memory, tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True)))
 
 
