@@ -81,8 +81,8 @@ class Collection:
 
     def probe(self) -> None:
         """Touch everything that Chroma opens late; raises whatever it raises."""
-        self._chroma.count()
-        self.page(0, 1)
+        for row in self.page(0, 1):
+            self._chroma.query(query_embeddings=[row.vector], n_results=1, include=[])
 
     def close(self) -> None:
         """Let go of the files. Nothing else may be called afterwards."""

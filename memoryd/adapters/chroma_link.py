@@ -28,6 +28,7 @@ from memoryd.settings import StoreSettings
 OPEN_TIMEOUT = 60.0  # beyond the wait for the lock
 CALL_TIMEOUT = 60.0  # writes are bounded: a worker silent for this long is stuck
 TRIES = 2
+OPENINGS = 4
 GONE = (
     anyio.EndOfStream,
     anyio.IncompleteRead,
@@ -70,7 +71,7 @@ class Link:
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Bring up the first worker; raises what it met (StoreBusy, StoreMismatch, ...)."""
         self._tasks = tasks
-        await self._spawn()
+        await self._bring_up()
 
     async def call(self, name: str, *args: object) -> Any:
         """The worker's answer; StoreUnavailable if two workers in a row died of it."""
@@ -141,7 +142,17 @@ class Link:
                 if dead is not None:
                     await _end(dead, grace=0.0)
                 self.restarts += 1
-                await self._spawn()
+                await self._bring_up()
+
+    async def _bring_up(self) -> None:
+        """A worker that has opened the store. Files that crash their reader take two of them:
+        the next one knows, and repairs the store."""
+        for left in reversed(range(OPENINGS)):
+            try:
+                return await self._spawn()
+            except WorkerDied as exc:
+                if not left:
+                    raise StoreUnavailable("The store's worker did not start.") from exc
 
     async def _spawn(self) -> None:
         # -P: whatever lies in the working directory must not be imported.
@@ -159,7 +170,7 @@ class Link:
                 raise _rebuilt(answer)
         except BaseException as exc:
             await _end(process, grace=0.0)
-            if isinstance(exc, WorkerDied | TimeoutError):
+            if isinstance(exc, TimeoutError):
                 raise StoreUnavailable("The store's worker did not start.") from exc
             raise
         self.facts, self._process = answer, process

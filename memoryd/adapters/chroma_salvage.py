@@ -101,6 +101,8 @@ def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Ro
     """The collection's own metadata and all its rows; those whose vector is lost are marked
     as pending. Raises Unreadable unless every row is there and whole."""
     path = folder / DATABASE
+    if not path.exists():  # connecting would make an empty one
+        raise Unreadable(f"The store's database {path} is missing.")
     with _database(path) as connection:
         facts, collection_id, segment = _collection(connection, collection)
         found = _applied(connection, segment)

@@ -30,6 +30,8 @@ from memoryd.errors import StoreError
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
+OPENING = "opening"  # counts the attempts of which no end was seen
+CRASHES = 2
 Say = Callable[[str], None]  # told what takes its time, and that it goes on
 
 
@@ -78,9 +80,14 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
     if is_older(folder, settings.collection):
         say("migrating")
         migrate(settings, data_dir, say)
+    crashes = _crashes(folder)
+    if crashes >= CRASHES:
+        raise Broken
+    (folder / OPENING).write_text(str(crashes + 1))
     try:
         collection = open_embedded(settings, folder, identity)
     except StoreError as exc:
+        (folder / OPENING).unlink()
         if exc.code == "store_corrupt" and not disk_trouble(exc):
             raise Broken from exc
         raise
@@ -90,11 +97,22 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
             _look_at_all(collection, say)
     except Exception as exc:
         close(collection, folder)
+        (folder / OPENING).unlink()
         if trouble := disk_trouble(exc):
             raise trouble from exc
         raise Broken from exc
-    (folder / CLEAN).unlink(missing_ok=True)
+    for name in (CLEAN, OPENING):
+        (folder / name).unlink(missing_ok=True)
     return collection
+
+
+def _crashes(folder: Path) -> int:
+    """How many workers in a row ended while they opened this store: garbage in an index can
+    crash its reader, and then nobody is left to say so."""
+    try:
+        return int((folder / OPENING).read_text() or 1)
+    except (OSError, ValueError):
+        return 0
 
 
 def _look_at_all(collection: Collection, say: Say) -> None:
