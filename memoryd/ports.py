@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from memoryd.model import Memory
@@ -64,6 +65,16 @@ class Identity:
     dimension: int
 
 
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup on disk; `memories` is None where only a glance was taken."""
+
+    path: str
+    memories: int | None
+    size: int
+    created_at: float
+
+
 class Store(Protocol):
     """The durable truth. What a call has returned from is committed."""
 
@@ -93,6 +104,15 @@ class Store(Protocol):
 
     async def compact(self) -> bool:
         """The same if enough has been deleted to be worth it; whether it was done."""
+
+    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
+        """One verified file with everything as it is now; of older ones the newest are kept.
+
+        `if_changed`: None, and no file, if the newest already holds just this.
+        """
+
+    async def newest_backup(self, folder: Path) -> Backup | None:
+        """The newest backup in a folder."""
 
     async def status(self) -> Mapping[str, object]:
         """Facts for a person: mode, rows, schema, model, worker's pid and restarts."""

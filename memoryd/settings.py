@@ -55,6 +55,19 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupSettings:
+    """When backups are made, where, and how many are kept."""
+
+    every_hours: float = field(default=24.0, metadata={"least": 0.0})
+    keep: int = field(default=7, metadata={"least": 1})
+    dir: str = ""
+
+    def folder(self, data_dir: Path) -> Path:
+        """Where the backups of this data directory are."""
+        return Path(self.dir).expanduser() if self.dir else data_dir / "backups"
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSettings:
     """What a search does when it is not told otherwise."""
 
@@ -83,6 +96,7 @@ class Config:
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
+    backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
 
@@ -91,6 +105,7 @@ SECTIONS: dict[str, type[Any]] = {
     "memory": MemorySettings,
     "embedding": EmbeddingSettings,
     "store": StoreSettings,
+    "backup": BackupSettings,
     "search": SearchSettings,
     "doors": DoorSettings,
 }

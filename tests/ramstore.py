@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 
-from memoryd.ports import Record
+from memoryd.ports import Backup, Record
 
 
 class RamStore:
@@ -14,6 +15,7 @@ class RamStore:
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
         self.purges = 0
+        self.backups: list[Backup] = []
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         self.records[record.memory.id] = deepcopy(record)
@@ -39,6 +41,13 @@ class RamStore:
 
     async def compact(self) -> bool:
         return False
+
+    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
+        self.backups.append(Backup(str(folder), len(self.records), 0, 0.0))
+        return self.backups[-1]
+
+    async def newest_backup(self, folder: Path) -> Backup | None:
+        return self.backups[-1] if self.backups else None
 
     async def status(self) -> Mapping[str, object]:
         rows = sum(max(1, len(record.passages)) for record in self.records.values())

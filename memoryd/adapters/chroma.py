@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
+from memoryd.adapters.backup_file import newest_in
+from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_link import TRIES, Link
 from memoryd.adapters.chroma_rows import Row, to_records
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
-from memoryd.ports import Identity, Record
+from memoryd.ports import Backup, Identity, Record
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
@@ -97,6 +100,17 @@ class ChromaStore:
             return False
         await self._work_through("rewrite", "compact")
         return True
+
+    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
+        """A verified copy of what is there now, as a file of its own."""
+        if if_changed and await self._link.call("is_backed_up", folder):
+            return None
+        done: Backup = await self._work_through("backup", folder, keep)
+        return done
+
+    async def newest_backup(self, folder: Path) -> Backup | None:
+        found = await anyio.to_thread.run_sync(newest_in, folder)
+        return found[0] if found else None
 
     async def _work_through(self, job: str, *args: object) -> Any:
         """A long job, step by step: calls of others go in between. Begun again if the worker
@@ -193,10 +207,11 @@ class ChromaStore:
 
 @asynccontextmanager
 async def open_chroma(
-    settings: StoreSettings, data_dir: Path, identity: Identity
+    settings: StoreSettings, data_dir: Path, identity: Identity, restore: Restore | None = None
 ) -> AsyncIterator[ChromaStore]:
-    """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable."""
-    link = Link(settings, data_dir, identity)
+    """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable.
+    `restore`: made from a backup first, or BackupDamaged."""
+    link = Link(settings, data_dir, identity, restore)
     store = ChromaStore(link)
     async with task_group() as tasks:
         await link.start(tasks)

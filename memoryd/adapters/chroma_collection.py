@@ -57,8 +57,8 @@ class Collection:
 
     @property
     def version(self) -> str:
-        """Changes with every write, also over restarts."""
-        return f"{self._chroma.id}:{self.written}"
+        """Changes with every write, also over restarts; empty where that cannot be told."""
+        return f"{self._chroma.id}:{self.written}" if self._mode == "embedded" else ""
 
     def dead(self, count: int) -> int:
         """About how many rows the files still hold that are no more: each was written twice."""
@@ -169,8 +169,12 @@ class Collection:
 
     def count(self) -> int:
         """How many memories there are."""
+        return len(self.memory_ids())
+
+    def memory_ids(self) -> list[str]:
+        """The ids of all memories."""
         types = [str(type) for type in MemoryType]
-        return len(self._chroma.get(where={rows.TYPE: {"$in": types}}, include=[])["ids"])
+        return list(self._chroma.get(where={rows.TYPE: {"$in": types}}, include=[])["ids"])
 
     def fetch(self, ids: Sequence[str]) -> list[rows.Row]:
         """The rows among `ids` that exist."""

@@ -20,6 +20,7 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from memoryd import errors
+from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_worker import HEADER
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.ports import Identity
@@ -50,12 +51,19 @@ class _Call:
 class Link:
     """Calls to one worker at a time."""
 
-    def __init__(self, settings: StoreSettings, data_dir: Path, identity: Identity) -> None:
-        self._opening = {
+    def __init__(
+        self,
+        settings: StoreSettings,
+        data_dir: Path,
+        identity: Identity,
+        restore: Restore | None = None,
+    ) -> None:
+        self._opening: dict[str, Any] = {
             "settings": settings,
             "data_dir": data_dir,
             "identity": identity,
             "owner": os.getpid(),
+            "restore": restore,
         }
         self._patience = settings.lock_wait + OPEN_TIMEOUT
         self._numbers = itertools.count(1)
@@ -174,6 +182,7 @@ class Link:
                 raise StoreUnavailable("The store's worker did not start.") from exc
             raise
         self.facts, self._process = answer, process
+        self._opening["restore"] = None  # once
         assert self._tasks is not None
         self._tasks.start_soon(self._read, process, received)
 

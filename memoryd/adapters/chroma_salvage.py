@@ -97,6 +97,13 @@ def collection_facts(folder: Path, collection: str) -> dict[str, Any]:
             return {}
 
 
+def count_rows(folder: Path, collection: str) -> int:
+    """How many rows there are; raises Unreadable where that cannot be told."""
+    if folder.exists():
+        check_files(folder)
+    return len(salvage(folder, collection)[1]) if collection_facts(folder, collection) else 0
+
+
 def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Row]]:
     """The collection's own metadata and all its rows; those whose vector is lost are marked
     as pending. Raises Unreadable unless every row is there and whole."""

@@ -39,13 +39,21 @@ class Broken(Exception):
     """The store does not work; what can be read of it may still be rebuilt."""
 
 
-def start(settings: StoreSettings, data_dir: Path, identity: Identity, say: Say) -> Collection:
-    """The collection, open and seen to work. Raises StoreError where that is not possible."""
+def start(
+    settings: StoreSettings,
+    data_dir: Path,
+    identity: Identity,
+    say: Say,
+    *,
+    keep_old: bool = False,
+) -> Collection:
+    """The collection, open and seen to work. Raises StoreError where that is not possible.
+    `keep_old`: leave the store that it replaced for one start more."""
     try:
         store_swap.settle(data_dir)
         replaced = (data_dir / OLD).exists()
         collection = _open(settings, data_dir, identity, say)
-        if replaced:
+        if replaced and not keep_old:
             store_swap.drop_old(data_dir)
         if not store_swap.mark(data_dir / LIVE):
             store_swap.write_mark(data_dir / LIVE, "made")

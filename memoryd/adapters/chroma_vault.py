@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.adapters import store_swap
+from memoryd.adapters.chroma_backup import BackupJob, Restore, is_backed_up, restore
 from memoryd.adapters.chroma_collection import Collection
 from memoryd.adapters.chroma_fresh import close
 from memoryd.adapters.chroma_jobs import Job, Rewrite
@@ -25,11 +26,21 @@ HOUR = 3600.0
 class Vault:
     """Every operation that the worker answers."""
 
-    OWN = frozenset({"write", "drop", "facts", "begin", "step", "finish", "is_stale"})
+    OWN = frozenset(
+        {"write", "drop", "facts", "begin", "step", "finish", "is_stale", "is_backed_up"}
+    )
 
     def __init__(
-        self, settings: StoreSettings, data_dir: Path, identity: Identity, say: Say
+        self,
+        settings: StoreSettings,
+        data_dir: Path,
+        identity: Identity,
+        say: Say,
+        asked: Restore | None = None,
     ) -> None:
+        if asked is not None:
+            restore(asked, settings, data_dir, identity, say)
+        self._keep_old = asked is not None
         self._settings, self._data_dir, self._identity = settings, data_dir, identity
         self._embedded = settings.mode == "embedded"
         self._job: Job | None = None
@@ -75,6 +86,10 @@ class Vault:
         is_old = time.time() - made > self._settings.compact_hours * HOUR
         return dead > max(self._settings.compact_rows, count) or (dead > 0 and is_old)
 
+    def is_backed_up(self, folder: Path) -> bool:
+        """Whether a backup now would be the same as the newest one."""
+        return is_backed_up(self._collection, folder)
+
     def begin(self, kind: str, *args: Any) -> None:
         """Start a job; another that was left halfway is dropped."""
         self._drop_job()
@@ -89,7 +104,7 @@ class Vault:
             self._drop_job()  # it may be a full disk: give back what was taken
             raise
 
-    def finish(self) -> dict[str, object]:
+    def finish(self) -> object:
         """End the job; what came of it."""
         job = self._running()
         try:
@@ -128,7 +143,7 @@ class Vault:
     def _open(self, say: Say) -> Collection:
         if not self._embedded:
             return open_remote(self._settings, self._identity)
-        return start(self._settings, self._data_dir, self._identity, say)
+        return start(self._settings, self._data_dir, self._identity, say, keep_old=self._keep_old)
 
     def _made(self, kind: str, *args: Any) -> Job:
         if kind == "rewrite":
@@ -139,6 +154,8 @@ class Vault:
                     hint="Purge and compact the server itself.",
                 )
             return Rewrite(self._settings, self._data_dir, self._collection, *args)
+        if kind == "backup":
+            return BackupJob(self._collection, *args)
         raise StoreError(f"The store has no job {kind!r}.")
 
     def _drop_job(self) -> None:

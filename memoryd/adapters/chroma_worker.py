@@ -78,7 +78,7 @@ def _open(opening: dict[str, Any], say: Callable[[str], None]) -> Vault:
     settings, data_dir = opening["settings"], opening["data_dir"]
     if settings.mode == "embedded":
         take_lock(data_dir, opening["owner"], settings.lock_wait)
-    return Vault(settings, data_dir, opening["identity"], say)
+    return Vault(settings, data_dir, opening["identity"], say, opening["restore"])
 
 
 def _serve(vault: Vault, wire_in: BinaryIO, wire_out: BinaryIO) -> None:

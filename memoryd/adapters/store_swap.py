@@ -48,6 +48,7 @@ def complete(data_dir: Path, reason: str, aside: str | None = None) -> None:
     """The new store is filled and closed: from now on it is the one. The former is moved to
     `backups/<aside>`, or kept until the new one has opened well."""
     new = data_dir / NEW
+    (new / CLEAN).touch(mode=0o600)
     _sync_tree(new)
     write_mark(new, reason, aside)
     _swap(data_dir)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,7 +18,7 @@ from memoryd.engine.recall import Recall
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
 from memoryd.model import DAY, Lifetimes, Memory
-from memoryd.ports import Encoder, Store
+from memoryd.ports import Backup, Encoder, Store
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -63,8 +64,18 @@ class Engine(Memories, Recall):
         }
 
     async def store_status(self) -> Mapping[str, object]:
-        """Facts about the store."""
-        return await self._parts.store.status()
+        """Facts about the store and its newest backup."""
+        newest = await self._upkeep.newest_backup()
+        facts = dict(await self._parts.store.status())
+        return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
+
+    async def backup(self) -> Backup:
+        """A backup now, verified; the oldest of those that are there may go for it."""
+        return await self._upkeep.backup()
+
+    async def purge(self) -> None:
+        """Have no byte of what was forgotten, replaced or expired in any file but backups."""
+        await self._upkeep.purge()
 
     async def cleanup_expired(self) -> int:
         """Delete what is due, now; how many memories that were."""
@@ -107,7 +118,8 @@ async def run_engine(
         for record in page:
             index.put(record)
     lifetimes = lifetimes_of(config.memory)
-    engine = Engine(Parts(store, index, embedding, clock, lifetimes, config.memory, config.search))
+    parts = Parts(store, index, embedding, clock, lifetimes, config.memory, config.search)
+    engine = Engine(replace(parts, backup=config.backup))
     async with task_group() as tasks:
         tasks.start_soon(embedding.run)
         tasks.start_soon(engine.keep_up)

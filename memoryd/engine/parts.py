@@ -10,7 +10,7 @@ from memoryd.engine.index import Index
 from memoryd.engine.keylocks import KeyLocks
 from memoryd.model import Lifetimes
 from memoryd.ports import Store
-from memoryd.settings import MemorySettings, SearchSettings
+from memoryd.settings import BackupSettings, MemorySettings, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,4 +24,5 @@ class Parts:
     lifetimes: Lifetimes
     memory: MemorySettings
     search: SearchSettings
+    backup: BackupSettings = field(default_factory=BackupSettings)
     locks: KeyLocks = field(default_factory=KeyLocks)

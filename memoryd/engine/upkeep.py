@@ -1,4 +1,5 @@
-"""What the engine does by itself: expire what is due, embed what was stored without a model.
+"""What the engine does by itself: expire what is due, embed what was stored without a model,
+rewrite a store that is mostly dead, back it up.
 
 Correctness never waits for it: reads drop what has expired. The sweep keeps the store small.
 It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it.
@@ -6,7 +7,9 @@ It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it.
 
 from __future__ import annotations
 
+import math
 import time
+from pathlib import Path
 
 import anyio
 import structlog
@@ -14,8 +17,10 @@ import structlog
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError
+from memoryd.ports import Backup
 
 log = structlog.get_logger()
+HOUR = 3600.0
 LEAP = 300.0  # seconds that a clock may run ahead between two rounds
 
 
@@ -45,6 +50,39 @@ class Upkeep:
             await self._memories.embed_pending(id)
         return len(waiting)
 
+    async def purge(self) -> None:
+        """Whatever else keeps text of memories in a file has to let go of it here, too."""
+        await self.cleanup_expired()
+        await self._parts.store.purge()
+
+    async def compact(self) -> int:
+        """Rewrite the store where enough is dead; how many memories it holds if it was done."""
+        return len(self._parts.index) if await self._parts.store.compact() else 0
+
+    async def backup(self) -> Backup:
+        """A backup now."""
+        settings = self._parts.backup
+        made = await self._parts.store.backup(self._folder, settings.keep)
+        assert made is not None
+        return made
+
+    async def backup_if_due(self) -> int:
+        """A backup if the newest is old and something changed; how many memories it holds."""
+        hours, newest = self._parts.backup.every_hours, await self.newest_backup()
+        age = self._parts.clock() - newest.created_at if newest else math.inf
+        if not hours or 0 <= age < hours * HOUR:
+            return 0
+        keep = self._parts.backup.keep
+        made = await self._parts.store.backup(self._folder, keep, if_changed=True)
+        return (made.memories or 0) if made else 0
+
+    async def newest_backup(self) -> Backup | None:
+        return await self._parts.store.newest_backup(self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self._parts.backup.folder(self._parts.memory.path)
+
     async def run(self) -> None:
         """Now, then every `cleanup_interval`. A failure is logged and met again next time."""
         while True:
@@ -54,7 +92,9 @@ class Upkeep:
     async def tick(self) -> None:
         """One round of the loop. After a leap of the clock nothing is deleted for one round: if
         the clock was wrong and is put right meanwhile, nothing is lost."""
-        jobs = [self.embed_pending] if self._leapt() else [self.cleanup_expired, self.embed_pending]
+        jobs = [self.embed_pending, self.compact, self.backup_if_due]
+        if not self._leapt():
+            jobs.insert(0, self.cleanup_expired)
         for job in jobs:
             try:
                 if count := await job():
