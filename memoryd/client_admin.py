@@ -23,6 +23,10 @@ class AdminClient(Client):
         """Have the daemon make a backup now."""
         return cast(BackedUp, await self._tool("backup", {}))
 
+    async def audit(self) -> dict[str, int]:
+        """How many memories the index and the store hold."""
+        return await self._tool("audit", {})
+
     async def purge(self) -> None:
         """Have no byte of what was forgotten in any file but backups."""
         await self._tool("purge", {})

@@ -23,7 +23,12 @@ async def _purge(engine: Engine, given: Arguments) -> Arguments:
     return {"purged": True}
 
 
+async def _audit(engine: Engine, given: Arguments) -> Arguments:
+    return await engine.audit()
+
+
 ADMIN: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "backup": _backup,
     "purge": _purge,
+    "audit": _audit,
 }

@@ -73,6 +73,10 @@ class Engine(Memories, Recall):
         """A backup now, verified; the oldest of those that are there may go for it."""
         return await self._upkeep.backup()
 
+    async def audit(self) -> dict[str, int]:
+        """How many memories index and store hold: the same, while nothing is written."""
+        return {"index": len(self._parts.index), "store": await self._parts.store.count()}
+
     async def purge(self) -> None:
         """Have no byte of what was forgotten, replaced or expired in any file but backups."""
         await self._upkeep.purge()
