@@ -19,6 +19,7 @@ from memoryd.ports import Identity, Record
 
 SCHEMA = 1
 PAGE = 1000  # ids in one call: Chroma binds each as an SQL variable
+LOCKED = "database is locked"
 BATCH = 5000  # rows in one write: below Chroma's 5,461
 
 
@@ -94,10 +95,32 @@ class Collection:
         """Add, replace and delete memories; the doomed ids that existed."""
         if added:
             # `add` ignores ids that exist, which is right for a call that is sent again.
-            self._send(self._chroma.add, rows.to_rows(added, self._identity.dimension))
+            new = rows.to_rows(added, self._identity.dimension)
+            self._commit(lambda: self._send(self._chroma.add, new), added)
         if replaced:
-            self._replace(rows.to_rows(replaced, self._identity.dimension))
+            other = rows.to_rows(replaced, self._identity.dimension)
+            self._commit(lambda: self._replace(other), replaced)
         return self._delete(doomed) if doomed else set()
+
+    def _commit(self, send: Callable[[], None], records: Sequence[Record]) -> None:
+        """Chroma fails a call also if it is committed and only the index could not be flushed.
+        What is committed counts: an error must mean that nothing was kept."""
+        try:
+            send()
+        except Exception as exc:
+            if not self._holds(records):
+                if LOCKED not in str(exc):
+                    raise
+                send()  # a transaction that failed before had not been let go of
+
+    def _holds(self, records: Sequence[Record]) -> bool:
+        found = {r.memory.id: r for r in self.get([record.memory.id for record in records])}
+        return all(
+            record.memory.id in found
+            and found[record.memory.id].memory == record.memory
+            and len(found[record.memory.id].passages) == len(record.passages)
+            for record in records
+        )
 
     def _replace(self, new: rows.Rows) -> None:
         """Upsert without the merging: keys and rows of the former version go."""
@@ -143,10 +166,14 @@ class Collection:
             for id, meta in zip(found["ids"], found["metadatas"], strict=True):
                 existed.add(id)
                 doomed += rows.row_ids(id, int(meta.get(rows.ROWS, 1)))
-        self.drop(doomed)
+        failure: Exception | None = None
+        try:
+            self.drop(doomed)
+        except Exception as exc:  # as in `_commit`
+            failure = exc
         for start in range(0, len(doomed), PAGE):
             if self._chroma.get(ids=doomed[start : start + PAGE], include=[])["ids"]:
-                raise StoreError("The store still has what it was told to delete.")
+                raise failure or StoreError("The store still has what it was told to delete.")
         return existed
 
     def drop(self, row_ids: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.adapters import chroma_rows as rows
+from memoryd.adapters.chroma_trouble import disk_trouble
 from memoryd.errors import StoreError
 
 DATABASE = "chroma.sqlite3"
@@ -68,6 +69,9 @@ def check_files(folder: Path) -> None:
         header = file.read(100)
     if header[:16] != MAGIC:
         raise Unreadable(f"The store's database {path} cannot be used: it is not a database.")
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return  # pages that the file lacks may be there
     size = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")
     if path.stat().st_size < pages * (65536 if size == 1 else size):
@@ -129,10 +133,8 @@ def _database(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError as exc:
         if str(exc).startswith("no such"):
             raise Unreadable(f"The store's database {path} has lost parts: {exc}.") from exc
-        raise StoreError(
-            f"The store's database {path} cannot be used: {exc}.",
-            code="store_unwritable",
-            hint="Check that the disk has room and that the data directory is yours and writable.",
+        raise disk_trouble(exc) or StoreError(
+            f"The store's database {path} cannot be used: {exc}.", code="store_unwritable"
         ) from exc
     except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:
         raise Unreadable(f"The store's database {path} cannot be used: {exc}.") from exc

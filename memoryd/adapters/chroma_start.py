@@ -24,7 +24,7 @@ from memoryd.adapters.chroma_salvage import (
     is_sound,
     salvage,
 )
-from memoryd.adapters.chroma_trouble import disk_trouble
+from memoryd.adapters.chroma_trouble import FAULT, disk_refuses, disk_trouble, translated
 from memoryd.adapters.store_swap import CLEAN, LIVE, OLD
 from memoryd.errors import StoreError
 from memoryd.ports import Identity
@@ -58,7 +58,11 @@ def start(
         if not store_swap.mark(data_dir / LIVE):
             store_swap.write_mark(data_dir / LIVE, "made")
     except OSError as exc:
-        raise disk_trouble(exc) or StoreError(f"The store does not open: {exc}.") from exc
+        raise translated(exc, data_dir) from exc
+    except StoreError as exc:
+        if exc.code != FAULT.code:
+            raise
+        raise disk_refuses(data_dir) or exc from exc
     return collection
 
 
@@ -96,9 +100,11 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
         collection = open_embedded(settings, folder, identity)
     except StoreError as exc:
         (folder / OPENING).unlink()
-        if exc.code == "store_corrupt" and not disk_trouble(exc):
-            raise Broken from exc
-        raise
+        if exc.code != "store_corrupt":
+            raise
+        if trouble := disk_trouble(exc) or disk_refuses(data_dir):
+            raise trouble from exc
+        raise Broken from exc
     try:
         collection.probe()
         if not was_clean:
@@ -106,7 +112,7 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
     except Exception as exc:
         close(collection, folder)
         (folder / OPENING).unlink()
-        if trouble := disk_trouble(exc):
+        if trouble := disk_trouble(exc) or disk_refuses(data_dir):
             raise trouble from exc
         raise Broken from exc
     for name in (CLEAN, OPENING):

@@ -6,27 +6,36 @@ exception: a full disk must be waited out, never repaired.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+import shutil
+import sys
+from pathlib import Path
 
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 
+PROBE = 65_536  # bytes
+ROOM = 1_048_576
+SPARE_FILES = 8  # that one call may open
+
 FULL = StoreError(
-    "The disk is full: nothing was changed.",
+    "The disk is full.",
     code="store_full",
     hint="Free some space; reading goes on, and writing as soon as there is room.",
 )
 READ_ONLY = StoreError(
-    "The data directory cannot be written: nothing was changed.",
+    "The data directory cannot be written.",
     code="store_unwritable",
     hint="Check that the disk is mounted for writing and that the directory is yours.",
 )
 FILES = StoreError(
-    "The limit of open files is reached: nothing was changed.",
+    "The limit of open files is reached.",
     code="store_files",
     hint="Raise it (ulimit -n), or close connections.",
 )
 FAULT = StoreError(
-    "The disk does not take what is written: nothing was changed.",
+    "The disk does not take what is written.",
     code="store_disk",
     hint="Look for the disk's errors in the system's log, and for limits on file sizes.",
 )
@@ -63,10 +72,56 @@ def disk_trouble(exc: BaseException) -> StoreError | None:
     return StoreError(known.message, code=known.code, hint=known.hint) if known else None
 
 
-def translated(exc: Exception) -> MemorydError:
-    """Any exception as an error of ours, by its words and never with a traceback."""
+def shortage(folder: Path, room: int = 0) -> StoreError | None:
+    """What a write to this store would run out of, seen before it begins: Chroma that meets a
+    full disk in the middle has committed what it then calls failed. Takes microseconds.
+
+    It writes its index anew each time, so it needs as much room again; `room` is for the rest.
+    """
+    index = sum(file.stat().st_size for file in folder.glob("store/*/*"))
+    if shutil.disk_usage(folder).free < index + max(room, ROOM):
+        return FULL
+    if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return READ_ONLY
+    if sys.platform == "linux":
+        import resource
+
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if len(os.listdir("/proc/self/fd")) + SPARE_FILES > most:
+            return FILES
+    return None
+
+
+def disk_refuses(folder: Path) -> StoreError | None:
+    """What is wrong with the disk, found by trying: Chroma's words do not always tell."""
+    place = folder / "probe"
+    try:
+        if trouble := shortage(folder):
+            return trouble
+        with open(place, "wb") as file:
+            file.write(bytes(PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+        place.unlink()
+    except OSError as exc:
+        with contextlib.suppress(OSError):
+            place.unlink(missing_ok=True)
+        return disk_trouble(exc)
+    return None
+
+
+def translated(exc: Exception, folder: Path | None = None) -> MemorydError:
+    """Any exception as an error of ours, by its words and never with a traceback. With a folder
+    the disk under it is tried, if the words do not tell."""
     if isinstance(exc, MemorydError):
         return exc
     kind = StoreUnavailable if type(exc).__module__.startswith("httpx") else StoreError
     said = f"The store failed with {type(exc).__name__}: {str(exc)[:200]}"
-    return disk_trouble(exc) or kind(said)
+    return _named(disk_trouble(exc), folder) or kind(said)
+
+
+def _named(trouble: StoreError | None, folder: Path | None) -> StoreError | None:
+    """A fault of the disk can be told better by trying it."""
+    if folder is None or (trouble is not None and trouble.code != FAULT.code):
+        return trouble
+    return disk_refuses(folder) or trouble

@@ -14,8 +14,8 @@ from memoryd.adapters.chroma_fresh import close
 from memoryd.adapters.chroma_jobs import Job, Rewrite
 from memoryd.adapters.chroma_open import open_remote
 from memoryd.adapters.chroma_start import Say, start
-from memoryd.adapters.chroma_trouble import disk_trouble
-from memoryd.adapters.store_swap import CLEAN, LIVE
+from memoryd.adapters.chroma_trouble import disk_trouble, shortage, translated
+from memoryd.adapters.store_swap import CLEAN, LIVE, size_of
 from memoryd.errors import MemorydError, StoreError
 from memoryd.ports import Identity, Record
 from memoryd.settings import StoreSettings
@@ -58,6 +58,8 @@ class Vault:
     def write(
         self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
     ) -> set[str]:
+        if (added or replaced) and self._embedded:
+            self._check_room()
         if self._job is not None:
             self._job.before([*(r.memory.id for r in (*added, *replaced)), *doomed])
         return self._collection.write(added, replaced, doomed)
@@ -122,15 +124,17 @@ class Vault:
             self.is_lost = False
         return done
 
-    def is_broken(self, exc: Exception) -> bool:
-        """Whether a failed call means that nothing works any more: a new worker repairs it."""
-        if not self._embedded or isinstance(exc, MemorydError) or disk_trouble(exc):
-            return False
-        try:
-            self._collection.probe()
-        except Exception as again:
-            return disk_trouble(again) is None
-        return False
+    def explained(self, exc: Exception) -> MemorydError:
+        """What a failed call is answered with. `is_lost` is set if nothing works any more."""
+        if not self._embedded or isinstance(exc, MemorydError):
+            return translated(exc)
+        error = translated(exc, self._data_dir)
+        if error.code == StoreError.code:  # not the disk
+            try:
+                self._collection.probe()
+            except Exception:
+                self.is_lost = True
+        return error
 
     def close(self) -> None:
         """Let go in order, so that the next start need not look at everything."""
@@ -153,10 +157,20 @@ class Vault:
                     code="not_embedded",
                     hint="Purge and compact the server itself.",
                 )
+            self._check_room(size_of(self._data_dir / LIVE))
             return Rewrite(self._settings, self._data_dir, self._collection, *args)
         if kind == "backup":
             return BackupJob(self._collection, *args)
         raise StoreError(f"The store has no job {kind!r}.")
+
+    def _check_room(self, room: int = 0) -> None:
+        """Refuse what would end in the middle. A deletion is always tried."""
+        try:
+            trouble = shortage(self._data_dir, room)
+        except OSError as exc:
+            trouble = disk_trouble(exc)
+        if trouble is not None:
+            raise StoreError(trouble.message, code=trouble.code, hint=trouble.hint)
 
     def _drop_job(self) -> None:
         job, self._job = self._job, None

@@ -89,11 +89,12 @@ def _serve(vault: Vault, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
         try:
             answer = (number, True, vault.method(name)(*args))
         except Exception as exc:
-            if vault.is_lost or vault.is_broken(exc):
-                # No answer: the daemon starts another worker, which recovers, and asks it again.
+            error = vault.explained(exc)
+            if vault.is_lost:
+                # No answer: the daemon starts another worker, which repairs, and asks it again.
                 sys.stderr.write(f"store worker: giving up ({type(exc).__name__})\n")
                 os._exit(1)
-            answer = (number, False, _failure(exc))
+            answer = (number, False, _failure(exc, error))
         try:
             write_frame(wire_out, answer)
         except OSError:
@@ -120,12 +121,12 @@ def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
         calls.put(None)
 
 
-def _failure(exc: Exception) -> dict[str, str]:
+def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str]:
     """An exception as words. Its text is answered but never logged: it can hold memories."""
     if not isinstance(exc, MemorydError):
         where = "".join(traceback.format_tb(exc.__traceback__))
         sys.stderr.write(f"store worker: {type(exc).__name__}\n{where}")
-    error = translated(exc)
+    error = error or translated(exc)
     return {
         "kind": type(error).__name__,
         "code": error.code,

@@ -111,6 +111,11 @@ def set_aside(data_dir: Path) -> list[str]:
     return []
 
 
+def size_of(folder: Path) -> int:
+    """Bytes of all its files."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 def _swap(data_dir: Path) -> None:
     live, new, old = data_dir / LIVE, data_dir / NEW, data_dir / OLD
     if live.exists():

@@ -53,6 +53,7 @@ class Book:
     ends: dict[str, float] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
     acknowledged: int = 0
+    repairs: set[str] = field(default_factory=set)
     is_open: bool = True  # writers go on
 
     def living(self, owner: str) -> list[str]:
@@ -205,7 +206,9 @@ async def one_round(daemon: Daemon, book: Book, victim: str, rng: random.Random)
     status = await daemon.ready()
     if status is None:
         return found + Counter({"no start": 1})
-    found["repairs"] += status["store"]["since_by"] == "repair"
+    if status["store"]["since_by"] == "repair" and status["store"]["since"] not in book.repairs:
+        book.repairs.add(status["store"]["since"])
+        found["repairs"] += 1
     async with Client(daemon.socket) as client:
         await compare(client, book, found)
     found["lost"] += not await settled(daemon)
