@@ -17,7 +17,7 @@ from memoryd.adapters.chroma_rows import OF, ROWS, row_ids
 from memoryd.adapters.store_swap import LIVE
 from memoryd.settings import StoreSettings
 
-STEP = 500  # rows a step: what a caller may have to wait for, about half a second
+STEP = 200  # rows a step, about a quarter of a second: what a caller may have to wait for
 
 
 class Job(Protocol):

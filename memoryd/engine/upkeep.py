@@ -18,9 +18,11 @@ from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError
 from memoryd.ports import Backup
+from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 HOUR = 3600.0
+GROUP = 32  # memories that are embedded at a time
 LEAP = 300.0  # seconds that a clock may run ahead between two rounds
 
 
@@ -46,8 +48,10 @@ class Upkeep:
     async def embed_pending(self) -> int:
         """Give vectors to memories that have none; how many got them."""
         waiting = self._parts.index.pending_ids() if self._parts.embedding.encoder else []
-        for id in waiting:
-            await self._memories.embed_pending(id)
+        for start in range(0, len(waiting), GROUP):  # together, for batches and commits
+            async with task_group() as tasks:
+                for id in waiting[start : start + GROUP]:
+                    tasks.start_soon(self._memories.embed_pending, id)
         return len(waiting)
 
     async def purge(self) -> None:
