@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(required=True, metavar="VERB")
     _add_daemon_verbs(verbs)
     _add_memory_verbs(verbs)
+    _add_store_verbs(verbs)
     _add_machine_verbs(verbs)
     return top
 
@@ -106,6 +107,18 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     forget = _add(verbs, "forget", "cli_memories:forget", "delete memories for good")
     forget.add_argument("memories", metavar="ID_OR_NAME", nargs="+")
     _add_json(store, search, get, forget)
+
+
+def _add_store_verbs(verbs: Verbs) -> None:
+    backup = _add(verbs, "backup", "cli_store:backup", "copy all memories into one file, verified")
+    backup.add_argument("folder", metavar="DIR", nargs="?", help="a copy of it here, too")
+    restore = _add(verbs, "restore", "cli_store:restore", "make the store from a backup")
+    restore.add_argument("file", metavar="FILE", help="a file that `memoryd backup` wrote")
+    restore.add_argument("--replace", action="store_true", help="even if there are memories")
+    purge = _add(
+        verbs, "purge", "cli_store:purge", "leave no byte of what was forgotten, except in backups"
+    )
+    _add_json(backup, restore, purge)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:

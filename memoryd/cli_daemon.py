@@ -9,6 +9,7 @@ import select
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from memoryd import places
 from memoryd.cli_text import (
@@ -145,8 +146,19 @@ def _facts(found: Status) -> dict[str, str]:
         facts["without vector"] = f"{pending}, found by words only"
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
+    facts |= _store_facts(found.get("store", {}))
     facts["memory"] = size(found["resident_bytes"])
     facts["disk"] = f"{size(found['disk_bytes'])} in {found['data_dir']}"
+    return facts
+
+
+def _store_facts(store: dict[str, Any]) -> dict[str, str]:
+    """What became of the store, where there is something to tell."""
+    facts = {"backup": f"{moment(store['backup_at'])}"} if "backup_at" in store else {}
+    if store.get("since_by") == "repair":
+        facts["repaired"] = f"{moment(store['since'])}; nothing to do"
+    if aside := store.get("set_aside"):
+        facts["set aside"] = f"{', '.join(aside)}; delete what you do not need"
     return facts
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoryd.model import Memory
@@ -107,6 +108,16 @@ class Shelf(Protocol):
         """Remove it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup on disk; `memories` is None where only a glance was taken."""
+
+    path: str
+    memories: int | None
+    size: int
+    created_at: float
+
+
 class Store(Protocol):
     """The durable truth. What a call has returned from is committed."""
 
@@ -142,6 +153,21 @@ class Store(Protocol):
 
     async def count(self) -> int:
         """How many memories there are (not rows)."""
+
+    async def purge(self) -> None:
+        """See to it that no file of the store holds a byte of what was deleted."""
+
+    async def compact(self) -> bool:
+        """The same if enough has been deleted to be worth it; whether it was done."""
+
+    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
+        """One verified file with everything as it is now; of older ones the newest are kept.
+
+        `if_changed`: None, and no file, if the newest already holds just this.
+        """
+
+    async def newest_backup(self, folder: Path) -> Backup | None:
+        """The newest backup in a folder."""
 
     async def status(self) -> Mapping[str, object]:
         """Facts for a person: mode, rows, schema, model, worker's pid and restarts."""

@@ -45,12 +45,27 @@ class StoreSettings:
     collection: str = "memories"
     sync_threshold: int = field(default=200, metadata={"least": 3, "most": 10_000})
     lock_wait: float = field(default=30.0, metadata={"least": 0.0})
+    compact_rows: int = field(default=1000, metadata={"least": 0})
+    compact_hours: float = field(default=24.0, metadata={"above": 0.0})
     host: str = "127.0.0.1"
     port: int = field(default=8000, metadata={"least": 1, "most": 65_535})
     ssl: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     tenant: str = "default_tenant"
     database: str = "default_database"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSettings:
+    """When backups are made, where, and how many are kept."""
+
+    every_hours: float = field(default=24.0, metadata={"least": 0.0})
+    keep: int = field(default=7, metadata={"least": 1})
+    dir: str = ""
+
+    def folder(self, data_dir: Path) -> Path:
+        """Where the backups of this data directory are."""
+        return Path(self.dir).expanduser() if self.dir else data_dir / "backups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,7 @@ class Config:
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
+    backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
 
@@ -100,6 +116,7 @@ SECTIONS: dict[str, type[Any]] = {
     "memory": MemorySettings,
     "embedding": EmbeddingSettings,
     "store": StoreSettings,
+    "backup": BackupSettings,
     "search": SearchSettings,
     "doors": DoorSettings,
 }

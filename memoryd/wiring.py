@@ -17,11 +17,13 @@ import anyio.to_thread
 import structlog
 from anyio.abc import TaskStatus
 
+from memoryd.adapters import backup_file
 from memoryd.adapters.chroma import open_chroma
+from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_open import NO_MODEL
 from memoryd.adapters.shelf import FileShelf
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.errors import EmbedError, MemorydError
+from memoryd.errors import EmbedError, MemorydError, StoreError
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity
 from memoryd.settings import Config
@@ -136,6 +138,28 @@ class Model:
             await engine.embed_all_pending()
         except MemorydError as exc:  # the upkeep tries again
             log.warning("embed_pending_failed", code=exc.code)
+
+
+def check_backup(path: Path) -> int:
+    """How many memories a backup holds; StoreError if it is damaged."""
+    return backup_file.verify(path)
+
+
+async def restore_backup(config: Config, path: Path, *, replace: bool = False) -> int:
+    """Make the configured store from a backup; how many memories it holds now. Raises
+    StoreError, and then nothing was changed."""
+    if config.store.mode != "embedded":
+        raise StoreError("A Chroma server cannot be restored from here.", code="not_embedded")
+    async with task_group() as tasks:
+        model = Model(config) if config.embedding.backend != "none" else None
+        if model is not None:
+            tasks.start_soon(model.load)
+        identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
+        asked = Restore(path, replace)
+        async with open_chroma(config.store, config.memory.path, identity, asked) as store:
+            count = await store.count()
+        tasks.cancel_scope.cancel()
+    return count
 
 
 @asynccontextmanager

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.ports import Record
+from memoryd.ports import Backup, Record
 
 
 class RamStore:
@@ -17,6 +18,8 @@ class RamStore:
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
         self.scans = 0
+        self.purges = 0
+        self.backups: list[Backup] = []
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         self.records[record.memory.id] = deepcopy(record)
@@ -51,6 +54,19 @@ class RamStore:
 
     async def count(self) -> int:
         return len(self.records)
+
+    async def purge(self) -> None:
+        self.purges += 1
+
+    async def compact(self) -> bool:
+        return False
+
+    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
+        self.backups.append(Backup(str(folder), len(self.records), 0, 0.0))
+        return self.backups[-1]
+
+    async def newest_backup(self, folder: Path) -> Backup | None:
+        return self.backups[-1] if self.backups else None
 
     async def status(self) -> Mapping[str, object]:
         rows = sum(max(1, len(record.passages)) for record in self.records.values())

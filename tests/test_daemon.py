@@ -136,6 +136,39 @@ def test_a_store_of_another_model_is_a_clear_error(daemon: Daemon) -> None:
     assert "Traceback" not in other.log.read_text()
 
 
+def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
+    try:
+        for n in range(7):
+            daemon.tool("store_memory", content=f"the door number {n} is locked")
+        daemon.stop(signal.SIGKILL)
+        for file in (daemon.folder / "store").glob("*/index_metadata.pickle"):
+            file.write_bytes(b"")
+        daemon.start()
+        while (status := daemon.status())["pending_vectors"]:
+            pass
+        assert status["memories"]["fact"] == 7
+        assert status["store"]["since_by"] == "repair"
+        assert status["store"]["set_aside"][0].startswith("backups/store.broken-")
+        page = daemon.tool("search_memories", query="the door number 3 is locked")
+        assert page["results"][0]["content"] == "the door number 3 is locked"
+        assert page["warnings"] == []
+        assert "number" not in daemon.log.read_text()
+    finally:
+        daemon.stop()
+
+
+def test_a_database_that_cannot_be_read_ends_the_daemon_with_the_way_out(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.tool("store_memory", content="x")
+    daemon.stop()
+    (daemon.folder / "store" / "chroma.sqlite3").write_bytes(b"noise" * 1000)
+    daemon.process = daemon.spawn()
+    assert daemon.process.wait(60) == 1
+    assert "memoryd restore" in daemon.log.read_text()
+    assert "Traceback" not in daemon.log.read_text()
+
+
 def test_memory_text_is_never_logged(daemon: Daemon) -> None:
     daemon.start()
     canary = "canary-7f3a"

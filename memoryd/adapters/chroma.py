@@ -11,15 +11,19 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.adapters.chroma_link import Link
+from memoryd.adapters.backup_file import newest_in
+from memoryd.adapters.chroma_backup import Restore
+from memoryd.adapters.chroma_link import TRIES, Link
 from memoryd.adapters.chroma_rows import Row, to_records
-from memoryd.errors import MemorydError, StoreUnavailable
-from memoryd.ports import Identity, Record
+from memoryd.errors import MemorydError, StoreError, StoreUnavailable
+from memoryd.ports import Backup, Identity, Record
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
@@ -52,6 +56,7 @@ class ChromaStore:
         self._waiting: deque[_Write] = deque()
         self._work = anyio.Event()
         self._closed = False
+        self._job = anyio.Lock()
         # Shielded: who is cancelled around us still waits for commits that are under way.
         self._life = anyio.CancelScope(shield=True)
 
@@ -97,6 +102,42 @@ class ChromaStore:
     async def count(self) -> int:
         total: int = await self._link.call("count")
         return total
+
+    async def purge(self) -> None:
+        """Rewrite the store: of what was deleted no byte remains in its files."""
+        await self._work_through("rewrite", "purge")
+
+    async def compact(self) -> bool:
+        """Rewrite the store if enough of it is dead; whether it was done."""
+        if not await self._link.call("is_stale"):
+            return False
+        await self._work_through("rewrite", "compact")
+        return True
+
+    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
+        """A verified copy of what is there now, as a file of its own."""
+        if if_changed and await self._link.call("is_backed_up", folder):
+            return None
+        done: Backup = await self._work_through("backup", folder, keep)
+        return done
+
+    async def newest_backup(self, folder: Path) -> Backup | None:
+        found = await anyio.to_thread.run_sync(newest_in, folder)
+        return found[0] if found else None
+
+    async def _work_through(self, job: str, *args: object) -> Any:
+        """A long job, step by step: calls of others go in between. Begun again if the worker
+        dies of something else meanwhile."""
+        async with self._job:
+            for tries in reversed(range(TRIES)):
+                try:
+                    await self._link.call("begin", job, *args)
+                    while await self._link.call("step"):
+                        pass
+                    return await self._link.call("finish")
+                except StoreError as exc:
+                    if exc.code != "job_lost" or not tries:
+                        raise
 
     async def status(self) -> Mapping[str, object]:
         facts: dict[str, object] = await self._link.call("facts")
@@ -179,10 +220,11 @@ class ChromaStore:
 
 @asynccontextmanager
 async def open_chroma(
-    settings: StoreSettings, data_dir: Path, identity: Identity
+    settings: StoreSettings, data_dir: Path, identity: Identity, restore: Restore | None = None
 ) -> AsyncIterator[ChromaStore]:
-    """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable."""
-    link = Link(settings, data_dir, identity)
+    """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable.
+    `restore`: made from a backup first, or BackupDamaged."""
+    link = Link(settings, data_dir, identity, restore)
     store = ChromaStore(link)
     async with task_group() as tasks:
         await link.start(tasks)

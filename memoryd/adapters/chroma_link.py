@@ -20,6 +20,7 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from memoryd import errors
+from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_worker import HEADER
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.ports import Identity
@@ -28,6 +29,7 @@ from memoryd.settings import StoreSettings
 OPEN_TIMEOUT = 60.0  # beyond the wait for the lock
 CALL_TIMEOUT = 60.0  # writes are bounded: a worker silent for this long is stuck
 TRIES = 2
+OPENINGS = 4
 GONE = (
     anyio.EndOfStream,
     anyio.IncompleteRead,
@@ -49,12 +51,19 @@ class _Call:
 class Link:
     """Calls to one worker at a time."""
 
-    def __init__(self, settings: StoreSettings, data_dir: Path, identity: Identity) -> None:
-        self._opening = {
+    def __init__(
+        self,
+        settings: StoreSettings,
+        data_dir: Path,
+        identity: Identity,
+        restore: Restore | None = None,
+    ) -> None:
+        self._opening: dict[str, Any] = {
             "settings": settings,
             "data_dir": data_dir,
             "identity": identity,
             "owner": os.getpid(),
+            "restore": restore,
         }
         self._patience = settings.lock_wait + OPEN_TIMEOUT
         self._numbers = itertools.count(1)
@@ -70,7 +79,7 @@ class Link:
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Bring up the first worker; raises what it met (StoreBusy, StoreMismatch, ...)."""
         self._tasks = tasks
-        await self._spawn()
+        await self._bring_up()
 
     async def call(self, name: str, *args: object) -> Any:
         """The worker's answer; StoreUnavailable if two workers in a row died of it."""
@@ -141,7 +150,17 @@ class Link:
                 if dead is not None:
                     await _end(dead, grace=0.0)
                 self.restarts += 1
-                await self._spawn()
+                await self._bring_up()
+
+    async def _bring_up(self) -> None:
+        """A worker that has opened the store. Files that crash their reader take two of them:
+        the next one knows, and repairs the store."""
+        for left in reversed(range(OPENINGS)):
+            try:
+                return await self._spawn()
+            except WorkerDied as exc:
+                if not left:
+                    raise StoreUnavailable("The store's worker did not start.") from exc
 
     async def _spawn(self) -> None:
         # -P: whatever lies in the working directory must not be imported.
@@ -151,16 +170,19 @@ class Link:
         received = BufferedByteReceiveStream(process.stdout)
         try:
             await self._send(process, self._opening)
-            with anyio.fail_after(self._patience):
-                _, ok, answer = await _receive(received)
+            ok = None
+            while ok is None:  # it says what takes its time: a repair is waited for
+                with anyio.fail_after(self._patience):
+                    _, ok, answer = await _receive(received)
             if not ok:
                 raise _rebuilt(answer)
         except BaseException as exc:
             await _end(process, grace=0.0)
-            if isinstance(exc, WorkerDied | TimeoutError):
+            if isinstance(exc, TimeoutError):
                 raise StoreUnavailable("The store's worker did not start.") from exc
             raise
         self.facts, self._process = answer, process
+        self._opening["restore"] = None  # once
         assert self._tasks is not None
         self._tasks.start_soon(self._read, process, received)
 
@@ -180,14 +202,14 @@ class Link:
         while True:
             number, ok, answer = await _receive(received)
             if call := self._calls.get(number):
-                call.answer = (ok, answer)
+                call.answer = (bool(ok), answer)
                 call.done.set()
 
 
-async def _receive(stream: BufferedByteReceiveStream) -> tuple[int, bool, Any]:
+async def _receive(stream: BufferedByteReceiveStream) -> tuple[int, bool | None, Any]:
     try:
         (length,) = HEADER.unpack(await stream.receive_exactly(HEADER.size))
-        message: tuple[int, bool, Any] = pickle.loads(await stream.receive_exactly(length))
+        message: tuple[int, bool | None, Any] = pickle.loads(await stream.receive_exactly(length))
     except GONE as exc:
         raise WorkerDied from exc
     return message

@@ -8,111 +8,44 @@ the write-ahead log is set before Chroma opens the file.
 from __future__ import annotations
 
 import os
-import sqlite3
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memoryd.adapters.chroma_collection import SCHEMA, Collection
-from memoryd.adapters.chroma_rows import REVISION, TYPE
+from memoryd.adapters.chroma_collection import SCHEMA, Collection, identity_of
+from memoryd.adapters.chroma_revisions import read_revisions
+from memoryd.adapters.chroma_rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
+from memoryd.adapters.chroma_salvage import DATABASE, set_wal
 from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
-from memoryd.metadata import RESERVED
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
-SCHEMA_KEY, MODEL_KEY, DIMENSION_KEY = (
-    RESERVED + word for word in ("schema", "model", "dimension")
-)
-DATABASE = "chroma.sqlite3"
 NO_MODEL = "none"  # a store whose rows are all placeholders: any model may take it over
 
 
-def open_collection(settings: StoreSettings, data_dir: Path, identity: Identity) -> Collection:
-    """The collection, made if absent; StoreMismatch if it was made for something else."""
-    embedded = settings.mode == "embedded"
-    known = read_revisions(data_dir / "store" / DATABASE) if embedded else None
-    client = _embedded(data_dir) if embedded else _remote(settings)
-    from chromadb.errors import NotFoundError
-
-    try:
-        found = client.get_collection(settings.collection, embedding_function=None)
-    except NotFoundError:
-        found = _create(client, settings, identity)
-    except MemorydError:
-        raise
-    except Exception as exc:
-        raise _unreachable(settings, exc) from exc
-    _compare(found, identity)
-    return Collection(found, identity, settings.mode, known)
-
-
-def _embedded(data_dir: Path) -> Any:
-    folder = data_dir / "store"
+def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | None) -> Collection:
+    """The collection in this folder, made if absent; StoreMismatch if made for something else.
+    StoreError with the code `store_corrupt` if Chroma cannot open it. Without an identity it is
+    opened as it is, whatever its schema."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _set_wal(folder / DATABASE)
+    written = set_wal(folder / DATABASE)
+    revisions = read_revisions(folder / DATABASE)
     os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
     import chromadb
 
-    return chromadb.PersistentClient(str(folder), settings=_quiet())
+    def connect() -> Any:
+        return chromadb.PersistentClient(str(folder), settings=_quiet())
+
+    return _open(settings, identity, connect, written, revisions)
 
 
-def _set_wal(path: Path) -> None:
-    """2 fsyncs a commit instead of 8. Only while Chroma is closed: two SQLite copies in one
-    process drop each other's locks."""
-    try:
-        connection = sqlite3.connect(path)
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        finally:
-            connection.close()
-    except sqlite3.Error as exc:
-        raise StoreError(
-            f"The store's database {path} cannot be used: {exc}.", code="store_corrupt"
-        ) from exc
-    if mode != "wal":
-        raise StoreError(f"{path} cannot use a write-ahead log (it answered {mode}).")
-
-
-def read_revisions(path: Path) -> dict[str, int] | None:
-    """By id, the revision of every memory; None if the file does not tell.
-
-    Read from Chroma's own tables before it opens them: by its API this takes as long as reading
-    everything. A write that its log has and its tables do not is told as 0: unknown, not old.
-    """
-    if not path.exists():
-        return None
-    try:
-        connection = sqlite3.connect(path)
-        try:
-            known: dict[str, int] = dict(
-                connection.execute(
-                    "SELECT e.embedding_id, m.int_value FROM embedding_metadata m "
-                    "JOIN embeddings e ON e.id = m.id "
-                    "WHERE m.key = ? AND m.int_value IS NOT NULL",
-                    (REVISION,),
-                )
-            )
-            (memories,) = connection.execute(
-                "SELECT COUNT(*) FROM embedding_metadata WHERE key = ?", (TYPE,)
-            ).fetchone()
-            for (id,) in connection.execute(
-                "SELECT id FROM embeddings_queue WHERE seq_id > (SELECT COALESCE(MAX(q.seq_id), 0) "
-                "FROM max_seq_id q JOIN segments s ON s.id = q.segment_id "
-                "WHERE s.scope = 'METADATA')"
-            ):
-                known[str(id).partition("#")[0]] = 0
-        finally:
-            connection.close()
-    except sqlite3.Error:
-        return None  # whatever is wrong is found, and told, by who opens it next
-    return known if memories <= len(known) else None
-
-
-def _remote(settings: StoreSettings) -> Any:
+def open_remote(settings: StoreSettings, identity: Identity) -> Collection:
+    """The collection on a Chroma server; StoreUnavailable if it cannot be reached."""
     os.chdir(tempfile.gettempdir())
     import chromadb
 
-    try:
+    def connect() -> Any:
         return chromadb.HttpClient(
             host=settings.host,
             port=settings.port,
@@ -122,8 +55,38 @@ def _remote(settings: StoreSettings) -> Any:
             database=settings.database,
             settings=_quiet(),
         )
-    except Exception as exc:
+
+    return _open(settings, identity, connect, 0)
+
+
+def _open(
+    settings: StoreSettings,
+    identity: Identity | None,
+    connect: Callable[[], Any],
+    written: int,
+    revisions: dict[str, int] | None = None,
+) -> Collection:
+    from chromadb.errors import NotFoundError
+
+    client = None
+    try:
+        client = connect()
+        try:
+            found = client.get_collection(settings.collection, embedding_function=None)
+        except NotFoundError:
+            if identity is None:
+                raise
+            found = _create(client, settings, identity)
+        if identity is not None:
+            _compare(found, identity)
+    except BaseException as exc:
+        if client is not None:
+            client.close()
+        if isinstance(exc, MemorydError) or not isinstance(exc, Exception):
+            raise
         raise _unreachable(settings, exc) from exc
+    identity = identity or identity_of(found.metadata)
+    return Collection(found, identity, settings.mode, client, written, revisions)
 
 
 def _quiet() -> Any:
@@ -168,7 +131,7 @@ def _compare(found: Any, identity: Identity) -> None:
         )
     if found.configuration_json.get("hnsw", {}).get("space") != "cosine":
         raise StoreMismatch("The collection does not compare by cosine.")
-    before = Identity(str(facts[MODEL_KEY]), int(facts[DIMENSION_KEY]))
+    before = identity_of(facts)
     if before == identity:
         return
     if NO_MODEL in (before.model, identity.model) and before.dimension == identity.dimension:

@@ -32,7 +32,13 @@ OF = RESERVED + "of"  # on a further passage: the memory it belongs to
 REVISION = RESERVED + "revision"  # a new number with every write of the memory
 PENDING = RESERVED + "pending"  # stored without a model: the vector is a placeholder
 
+# Keys of the collection's own metadata.
+SCHEMA_KEY, MODEL_KEY, DIMENSION_KEY = (
+    RESERVED + word for word in ("schema", "model", "dimension")
+)
+
 MAX_INT = 2**63
+UNIT = 1e-3  # how far from 1 the length of a vector may be: a broken index returns garbage
 
 
 @dataclass(slots=True)
@@ -147,6 +153,13 @@ class Row:
         return OF in self.meta or ROWS in self.meta
 
 
+def plain_rows(records: Iterable[Record], dimension: int) -> list[Row]:
+    """The same as `to_rows`, row by row."""
+    made = to_rows(records, dimension)
+    columns = zip(made.ids, made.documents, made.metadatas, made.vectors, strict=True)
+    return [Row(*row) for row in columns]
+
+
 def to_records(rows: Iterable[Row]) -> tuple[list[Record], list[str]]:
     """The memories that the rows make up, and ids of rows that belong to none of them.
 
@@ -184,6 +197,8 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
     found = [row, *(further[id] for id in row_ids(row.id, _rows(row))[1:] if id in further)]
     spans = [_span(part.meta, len(content)) for part in found]
     vectors = [part.vector for part in found]
+    if not all(abs(float(np.linalg.norm(vector)) - 1.0) < UNIT for vector in vectors):
+        return Record(memory)  # the text is what counts: it waits for a vector again
     passages = tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
     return Record(memory, passages, revision)
 

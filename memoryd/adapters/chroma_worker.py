@@ -20,10 +20,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from memoryd.adapters.chroma_collection import Collection
-from memoryd.adapters.chroma_open import open_collection
+from memoryd.adapters.chroma_trouble import translated
+from memoryd.adapters.chroma_vault import Vault
 from memoryd.adapters.store_lock import take_lock
-from memoryd.errors import MemorydError, StoreError, StoreUnavailable
+from memoryd.errors import MemorydError
 
 HEADER = struct.Struct("!Q")
 
@@ -56,12 +56,13 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
         opening = read_frame(wire_in)
         try:
-            collection = _open(opening)
+            vault = _open(opening, lambda stage: write_frame(wire_out, (0, None, stage)))
+            facts = vault.facts()
         except Exception as exc:
             write_frame(wire_out, (0, False, _failure(exc)))
             return
-        write_frame(wire_out, (0, True, collection.facts()))
-        _serve(collection, wire_in, wire_out)
+        write_frame(wire_out, (0, True, facts))
+        _serve(vault, wire_in, wire_out)
 
 
 def _take_wire() -> tuple[BinaryIO, BinaryIO]:
@@ -73,27 +74,35 @@ def _take_wire() -> tuple[BinaryIO, BinaryIO]:
     return wire_in, wire_out
 
 
-def _open(opening: dict[str, Any]) -> Collection:
-    if opening["settings"].mode == "embedded":
-        take_lock(opening["data_dir"], opening["owner"], opening["settings"].lock_wait)
-    return open_collection(opening["settings"], opening["data_dir"], opening["identity"])
+def _open(opening: dict[str, Any], say: Callable[[str], None]) -> Vault:
+    settings, data_dir = opening["settings"], opening["data_dir"]
+    if settings.mode == "embedded":
+        take_lock(data_dir, opening["owner"], settings.lock_wait)
+    return Vault(settings, data_dir, opening["identity"], say, opening["restore"])
 
 
-def _serve(collection: Collection, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
+def _serve(vault: Vault, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(wire_in, calls), daemon=True).start()
     while (call := calls.get()) is not None:
         number, name, args = call
         try:
-            answer = (number, True, _method(collection, name)(*args))
+            answer = (number, True, vault.method(name)(*args))
         except Exception as exc:
-            answer = (number, False, _failure(exc))
+            error = vault.explained(exc)
+            if vault.is_lost:
+                # No answer: the daemon starts another worker, which repairs, and asks it again.
+                sys.stderr.write(f"store worker: giving up ({type(exc).__name__})\n")
+                os._exit(1)
+            answer = (number, False, _failure(exc, error))
         try:
             write_frame(wire_out, answer)
         except OSError:
             break
         if _gone.is_set():
             break
+    with contextlib.suppress(Exception):  # only a hint for the next start
+        vault.close()
     os._exit(0)  # nothing to unwind: what was acknowledged is committed
 
 
@@ -112,24 +121,17 @@ def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
         calls.put(None)
 
 
-def _method(collection: Collection, name: str) -> Callable[..., Any]:
-    if name not in Collection.CALLS:
-        raise StoreError(f"The store has no operation {name!r}.")
-    return getattr(collection, name)  # type: ignore[no-any-return]
-
-
-def _failure(exc: Exception) -> dict[str, str]:
+def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str]:
     """An exception as words. Its text is answered but never logged: it can hold memories."""
     if not isinstance(exc, MemorydError):
         where = "".join(traceback.format_tb(exc.__traceback__))
         sys.stderr.write(f"store worker: {type(exc).__name__}\n{where}")
-        kind = StoreUnavailable if type(exc).__module__.startswith("httpx") else StoreError
-        exc = kind(f"The store failed with {type(exc).__name__}: {str(exc)[:200]}")
+    error = error or translated(exc)
     return {
-        "kind": type(exc).__name__,
-        "code": exc.code,
-        "message": exc.message,
-        "hint": exc.hint,
+        "kind": type(error).__name__,
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
     }
 
 

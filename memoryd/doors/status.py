@@ -44,6 +44,9 @@ class Status:
             state["next_expiry"] = render.moment(state["next_expiry"], engine.zone)
         try:
             store = dict(await engine.store_status())
+            for key in store.keys() & {"since", "backup_at"}:
+                if isinstance(at := store[key], float):
+                    store[key] = render.moment(at, engine.zone)
         except MemorydError as exc:
             store = {"error": render.error(exc)}
         return found | state | {"store": store}

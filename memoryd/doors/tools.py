@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoryd.doors import render
+from memoryd.doors.admin import ADMIN
 from memoryd.doors.gate import Gate
 from memoryd.doors.schemas import TOOLS
 from memoryd.engine.engine import Engine
@@ -45,6 +46,7 @@ class Tools:
             "add_turn": _add_turn,
             "get_context": _get_context,
             "clear_context": _clear_context,
+            **ADMIN,
         }
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None) -> Arguments:
@@ -53,14 +55,14 @@ class Tools:
             raise InvalidInput(
                 f"There is no tool {name[:100]!r}.",
                 code="tool_unknown",
-                hint=f"Use one of {', '.join(self._calls)}.",
+                hint=f"Use one of {', '.join(self._known)}.",
             )
         given = self._given(name, arguments or {})
         return await self._calls[name](await self._gate.engine(), given)
 
     def _given(self, name: str, arguments: Mapping[str, Any]) -> Arguments:
         """The arguments that say something: null and "" mean not given."""
-        known = self._known[name]
+        known = self._known.get(name, set())
         for key in arguments:
             if key not in known:
                 near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)

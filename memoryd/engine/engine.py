@@ -20,7 +20,7 @@ from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
 from memoryd.model import DAY, Lifetimes, Stored
-from memoryd.ports import Encoder, Reranker, Shelf, Store
+from memoryd.ports import Backup, Encoder, Reranker, Shelf, Store
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -66,8 +66,22 @@ class Engine(Memories, Recall):
         }
 
     async def store_status(self) -> Mapping[str, object]:
-        """Facts about the store."""
-        return await self._parts.store.status()
+        """Facts about the store and its newest backup."""
+        newest = await self._upkeep.newest_backup()
+        facts = dict(await self._parts.store.status())
+        return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
+
+    async def backup(self) -> Backup:
+        """A backup now, verified; the oldest of those that are there may go for it."""
+        return await self._upkeep.backup()
+
+    async def audit(self) -> dict[str, int]:
+        """How many memories index and store hold: the same, while nothing is written."""
+        return {"index": len(self._parts.index), "store": await self._parts.store.count()}
+
+    async def purge(self) -> None:
+        """Have no byte of what was forgotten, replaced or expired in any file but backups."""
+        await self._upkeep.purge()
 
     async def cleanup_expired(self) -> int:
         """Delete what is due, now; how many memories that were."""
@@ -120,7 +134,8 @@ async def run_engine(
     snapshots = Snapshots(index, shelf or NoShelf(), {"model": model, "dimension": dimension})
     await snapshots.load(store)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
-    engine = Engine(Parts(store, index, embedding, clock, *rules, snapshots))
+    parts = Parts(store, index, embedding, clock, *rules, snapshots, config.backup)
+    engine = Engine(parts)
     try:
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)

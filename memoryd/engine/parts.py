@@ -11,7 +11,7 @@ from memoryd.engine.keylocks import KeyLocks
 from memoryd.engine.snapshot import Snapshots
 from memoryd.model import Lifetimes
 from memoryd.ports import Store
-from memoryd.settings import MemorySettings, SearchSettings
+from memoryd.settings import BackupSettings, MemorySettings, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +26,5 @@ class Parts:
     memory: MemorySettings
     search: SearchSettings
     snapshots: Snapshots
+    backup: BackupSettings = field(default_factory=BackupSettings)
     locks: KeyLocks = field(default_factory=KeyLocks)

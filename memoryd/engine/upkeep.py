@@ -1,4 +1,5 @@
-"""What the engine does by itself: expire what is due, embed what was stored without a model.
+"""What the engine does by itself: expire what is due, embed what was stored without a model,
+rewrite a store that is mostly dead, back it up.
 
 Correctness never waits for it: reads drop what has expired. The sweep keeps the store small.
 It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it.
@@ -6,7 +7,9 @@ It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it.
 
 from __future__ import annotations
 
+import math
 import time
+from pathlib import Path
 
 import anyio
 import structlog
@@ -14,8 +17,12 @@ import structlog
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError
+from memoryd.ports import Backup
+from memoryd.tasks import task_group
 
 log = structlog.get_logger()
+HOUR = 3600.0
+GROUP = 32  # memories that are embedded at a time
 LEAP = 300.0  # seconds that a clock may run ahead between two rounds
 
 
@@ -41,9 +48,46 @@ class Upkeep:
     async def embed_pending(self) -> int:
         """Give vectors to memories that have none; how many got them."""
         waiting = self._parts.index.pending_ids() if self._parts.embedding.encoder else []
-        for id in waiting:
-            await self._memories.embed_pending(id)
+        for start in range(0, len(waiting), GROUP):  # together, for batches and commits
+            async with task_group() as tasks:
+                for id in waiting[start : start + GROUP]:
+                    tasks.start_soon(self._memories.embed_pending, id)
         return len(waiting)
+
+    async def purge(self) -> None:
+        """Rewrite everything that holds memories in a file, so that what is gone is in none."""
+        await self.cleanup_expired()
+        self._parts.snapshots.clear()
+        await self._parts.store.purge()
+        await self._parts.snapshots.save()
+
+    async def compact(self) -> int:
+        """Rewrite the store where enough is dead; how many memories it holds if it was done."""
+        return len(self._parts.index) if await self._parts.store.compact() else 0
+
+    async def backup(self) -> Backup:
+        """A backup now."""
+        settings = self._parts.backup
+        made = await self._parts.store.backup(self._folder, settings.keep)
+        assert made is not None
+        return made
+
+    async def backup_if_due(self) -> int:
+        """A backup if the newest is old and something changed; how many memories it holds."""
+        hours, newest = self._parts.backup.every_hours, await self.newest_backup()
+        age = self._parts.clock() - newest.created_at if newest else math.inf
+        if not hours or 0 <= age < hours * HOUR:
+            return 0
+        keep = self._parts.backup.keep
+        made = await self._parts.store.backup(self._folder, keep, if_changed=True)
+        return (made.memories or 0) if made else 0
+
+    async def newest_backup(self) -> Backup | None:
+        return await self._parts.store.newest_backup(self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self._parts.backup.folder(self._parts.memory.path)
 
     async def run(self) -> None:
         """Now, then every `cleanup_interval`. A failure is logged and met again next time."""
@@ -54,8 +98,14 @@ class Upkeep:
     async def tick(self) -> None:
         """One round of the loop. After a leap of the clock nothing is deleted for one round: if
         the clock was wrong and is put right meanwhile, nothing is lost."""
-        due = [self.embed_pending, self._parts.snapshots.save_if_stale]
-        jobs = due if self._leapt() else [self.cleanup_expired, *due]
+        jobs = [
+            self.embed_pending,
+            self.compact,
+            self.backup_if_due,
+            self._parts.snapshots.save_if_stale,
+        ]
+        if not self._leapt():
+            jobs.insert(0, self.cleanup_expired)
         for job in jobs:
             try:
                 if count := await job():

@@ -1,10 +1,15 @@
-"""Real models for the encoders, prepared once in the user's cache and shared by all runs."""
+"""Real models for the encoders, prepared once in the user's cache and shared by all runs; a real
+Chroma server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from memoryd.adapters.embed_hash import HashEncoder
@@ -13,6 +18,7 @@ from memoryd.adapters.embed_source import Prepared, resolve
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder
 from tests.adapters.tiny_bert import write_folder
+from tests.processes import free_port
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +60,29 @@ def no_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], 
 def tiny(tmp_path: Path) -> Path:
     """The folder of a model that is prepared in a moment."""
     return write_folder(tmp_path / "tiny")
+
+
+@pytest.fixture(scope="session")
+def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a real `chroma run` on loopback."""
+    port, folder = free_port(), tmp_path_factory.mktemp("chroma-server")
+    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder)]
+    with open(folder / "log", "wb") as log:
+        server = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port)], stdout=log, stderr=log
+        )
+    deadline = time.monotonic() + 60
+    with httpx.Client(trust_env=False) as client:
+        while not _beats(client, port):
+            assert server.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < deadline
+    yield port
+    server.terminate()
+    server.wait(20)
+
+
+def _beats(client: httpx.Client, port: int) -> bool:
+    try:
+        return client.get(f"http://127.0.0.1:{port}/api/v2/heartbeat").is_success
+    except httpx.HTTPError:
+        return False

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
@@ -14,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import numpy as np
 import pytest
 
@@ -23,37 +19,10 @@ from memoryd.errors import StoreMismatch, StoreUnavailable
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Identity, Passage, Record, Store
 from memoryd.settings import StoreSettings
-from tests.processes import free_port
 from tests.ramstore import RamStore
 
 DIMENSION = 8
 IDENTITY = Identity("test-model", DIMENSION)
-
-
-@pytest.fixture(scope="session")
-def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a real `chroma run` on loopback."""
-    port, folder = free_port(), tmp_path_factory.mktemp("chroma-server")
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder)]
-    with open(folder / "log", "wb") as log:
-        server = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)], stdout=log, stderr=log
-        )
-    deadline = time.monotonic() + 60
-    with httpx.Client(trust_env=False) as client:
-        while not _beats(client, port):
-            assert server.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < deadline
-    yield port
-    server.terminate()
-    server.wait(20)
-
-
-def _beats(client: httpx.Client, port: int) -> bool:
-    try:
-        return client.get(f"http://127.0.0.1:{port}/api/v2/heartbeat").is_success
-    except httpx.HTTPError:
-        return False
 
 
 class Place:

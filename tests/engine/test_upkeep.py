@@ -135,3 +135,38 @@ async def test_the_state_counts_what_is_alive(engine: Engine, clock: Clock) -> N
     state = engine.state()
     assert state["memories"] == {"conversation": 1, "fact": 1, "context": 0}
     assert state["next_expiry"] == clock.now + 4
+
+
+async def test_backups_are_made_when_they_are_due(
+    engine: Engine, store: RamStore, clock: Clock, config: Config
+) -> None:
+    await engine.store("a")
+    await engine._upkeep.tick()
+    made = len(store.backups)
+    store.backups[-1] = replace(store.backups[-1], created_at=clock.now)
+    await engine._upkeep.tick()
+    assert len(store.backups) == made
+    clock.now += config.backup.every_hours * 3600
+    await engine._upkeep.tick()
+    assert len(store.backups) == made + 1
+
+
+async def test_no_backup_is_made_by_itself_if_so_configured(
+    config: Config, store: RamStore, clock: Clock
+) -> None:
+    config = replace(config, backup=replace(config.backup, every_hours=0.0))
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        await engine.store("a")
+        await engine._upkeep.tick()
+        assert store.backups == []
+        assert (await engine.backup()).memories == 1
+        assert store.backups[-1].path == str(config.memory.path / "backups")
+
+
+async def test_a_purge_takes_what_has_expired_with_it(
+    engine: Engine, store: RamStore, clock: Clock
+) -> None:
+    await engine.store("a", expires_at=clock.now + 1)
+    clock.now += 2
+    await engine.purge()
+    assert (store.records, store.purges) == ({}, 1)

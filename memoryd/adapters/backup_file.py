@@ -1,0 +1,200 @@
+"""A backup: one compressed file of JSON lines, independent of Chroma and its versions.
+
+The first line says what it is and whose vectors it holds, then one memory a line with its
+passages, then a line with the count and the digest of everything before it. Written under
+another name and renamed at the end: a file with the right name is whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memoryd.errors import StoreError
+from memoryd.model import Memory, MemoryType
+from memoryd.ports import Backup, Identity, Passage, Record
+
+FORMAT = 1
+PREFIX, SUFFIX = "memoryd-", ".jsonl.gz"
+LEVEL = 1  # vectors hardly shrink, whatever it costs
+DAMAGE = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
+
+
+class BackupDamaged(StoreError):
+    """The file is not a whole backup."""
+
+    code = "backup_damaged"
+    hint = "Take another backup file; nothing was changed."
+
+
+class BackupWriter:
+    """One backup in the making."""
+
+    def __init__(self, folder: Path, identity: Identity, version: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._created = time.time()
+        self._target = _free(folder, self._created)
+        self._part = self._target.with_name(f"{self._target.name}.part")
+        handle = os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._raw = os.fdopen(handle, "r+b")
+        self._file = gzip.GzipFile("", "wb", LEVEL, self._raw, mtime=0)
+        self._digest = sha256()
+        self._count = 0
+        head = {"memoryd": "backup", "format": FORMAT, "version": version}
+        head |= {"model": identity.model, "dimension": identity.dimension}
+        self._line(head | {"created_at": self._created})
+
+    def add(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self._line(_to_line(record))
+            self._count += 1
+
+    def finish(self) -> Backup:
+        """Write the end, read all of it back, give it its name."""
+        end = {"memories": self._count, "sha256": self._digest.hexdigest()}
+        self._file.write(json.dumps(end).encode() + b"\n")
+        self._file.close()
+        self._raw.flush()
+        os.fsync(self._raw.fileno())
+        self._raw.close()
+        verify(self._part)
+        os.replace(self._part, self._target)
+        return _backup(self._target, self._count, self._created)
+
+    def abandon(self) -> None:
+        with suppress(OSError):
+            self._raw.close()
+        self._part.unlink(missing_ok=True)
+
+    def _line(self, value: object) -> None:
+        data = json.dumps(value).encode() + b"\n"
+        self._digest.update(data)
+        self._file.write(data)
+
+
+def verify(path: Path) -> int:
+    """How many memories the file holds; BackupDamaged unless count and digest are right."""
+    digest, lines, last = sha256(), 0, b""
+    try:
+        with gzip.open(path, "rb") as file:
+            for line in file:
+                digest.update(last)
+                last, lines = line, lines + 1
+        end = json.loads(last)
+        if end["sha256"] != digest.hexdigest() or end["memories"] != lines - 2:
+            raise ValueError("the digest differs")
+        return int(end["memories"])
+    except DAMAGE as exc:
+        raise _damaged(path, exc) from exc
+
+
+def head(path: Path) -> dict[str, Any]:
+    """The first line; BackupDamaged if it is not that of a backup we can read."""
+    try:
+        with gzip.open(path, "rb") as file:
+            found = json.loads(file.readline())
+        if found["memoryd"] != "backup":
+            raise ValueError("it is something else")
+    except DAMAGE as exc:
+        raise _damaged(path, exc) from exc
+    if found["format"] != FORMAT:
+        raise BackupDamaged(
+            f"The backup {path} has format {found['format']}; this memoryd reads {FORMAT}.",
+            hint="Use the version of memoryd that wrote it.",
+        )
+    return dict(found)
+
+
+def read(path: Path, page: int) -> Iterator[list[Record]]:
+    """The memories of a file that was verified, page by page."""
+    records: list[Record] = []
+    try:
+        with gzip.open(path, "rb") as file:
+            file.readline()
+            for line in file:
+                found = json.loads(line)
+                if "sha256" in found and "id" not in found:
+                    break
+                records.append(_from_line(found))
+                if len(records) == page:
+                    yield records
+                    records = []
+    except DAMAGE as exc:
+        raise _damaged(path, exc) from exc
+    yield records
+
+
+def all_in(folder: Path) -> list[Path]:
+    """The backups in a folder, oldest first."""
+    return sorted(folder.glob(f"{PREFIX}*{SUFFIX}"))
+
+
+def newest_in(folder: Path) -> tuple[Backup, str] | None:
+    """The newest backup that can be read, and the version of the store that it holds."""
+    for path in reversed(all_in(folder)):
+        with suppress(StoreError):
+            found = head(path)
+            return _backup(path, None, float(found["created_at"])), str(found["version"])
+    return None
+
+
+def rotate(folder: Path, keep: int) -> None:
+    """Leave the newest `keep` backups, and none that was left half-made."""
+    for path in [*all_in(folder)[:-keep], *folder.glob(f"{PREFIX}*{SUFFIX}.part")]:
+        path.unlink(missing_ok=True)
+
+
+def _free(folder: Path, at: float) -> Path:
+    """A name that sorts by time and is not taken."""
+    stamp, number = time.strftime("%Y%m%d-%H%M%S", time.localtime(at)), int(at % 1 * 1000)
+    while (path := folder / f"{PREFIX}{stamp}-{number:03}{SUFFIX}").exists():
+        number += 1
+    return path
+
+
+def _backup(path: Path, memories: int | None, at: float) -> Backup:
+    return Backup(str(path), memories, path.stat().st_size, at)
+
+
+def _damaged(path: Path, exc: Exception) -> BackupDamaged:
+    why = exc.strerror if isinstance(exc, OSError) and exc.strerror else type(exc).__name__
+    return BackupDamaged(f"The backup {path} is damaged or is none ({why}).")
+
+
+def _to_line(record: Record) -> dict[str, Any]:
+    memory = record.memory
+    passages = [
+        [*p.span, base64.b64encode(np.asarray(p.vector, "<f4").tobytes()).decode()]
+        for p in record.passages
+    ]
+    return {
+        "id": memory.id,
+        "type": str(memory.type),
+        "content": memory.content,
+        "created_at": memory.created_at,
+        "expires_at": memory.expires_at,
+        "metadata": dict(memory.metadata),
+        "name": memory.name,
+        "session_id": memory.session_id,
+        "pinned": memory.pinned,
+        "passages": passages,
+    }
+
+
+def _from_line(found: dict[str, Any]) -> Record:
+    passages = tuple(
+        Passage((start, end), np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32))
+        for start, end, text in found.pop("passages")
+    )
+    return Record(Memory(**(found | {"type": MemoryType(found["type"])})), passages)

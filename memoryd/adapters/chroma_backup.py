@@ -1,0 +1,123 @@
+"""Backup as a job of the worker, and restore as a way to start it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoryd.adapters import backup_file, store_swap
+from memoryd.adapters.backup_file import BackupWriter
+from memoryd.adapters.chroma_collection import Collection
+from memoryd.adapters.chroma_fresh import Fresh
+from memoryd.adapters.chroma_jobs import STEP
+from memoryd.adapters.chroma_open import NO_MODEL
+from memoryd.adapters.chroma_rows import plain_rows
+from memoryd.adapters.chroma_salvage import count_rows
+from memoryd.errors import StoreError
+from memoryd.ports import Identity
+from memoryd.settings import StoreSettings
+
+
+class BackupJob:
+    """Writes down what was there when it began: what is about to change is written first."""
+
+    has_closed = False
+
+    def __init__(self, source: Collection, folder: Path, keep: int) -> None:
+        self._source, self._folder, self._keep = source, folder, keep
+        self._left = dict.fromkeys(source.memory_ids())
+        self._count = len(self._left)
+        self._writer = BackupWriter(folder, source.made_for, source.version)
+
+    def before(self, ids: Iterable[str]) -> None:
+        """These memories are about to be written."""
+        self._write([id for id in ids if id in self._left])
+
+    def step(self) -> bool:
+        """Some memories more; whether there are any left."""
+        self._write([id for id, _ in zip(self._left, range(STEP), strict=False)])
+        return bool(self._left)
+
+    def finish(self) -> Any:
+        """Verify the file, give it its name, drop the oldest ones."""
+        while self.step():
+            pass
+        done = self._writer.finish()
+        if done.memories != self._count:
+            Path(done.path).unlink()
+            raise StoreError(f"The backup has {done.memories} memories, not {self._count}.")
+        backup_file.rotate(self._folder, self._keep)
+        return done
+
+    def abandon(self) -> None:
+        self._writer.abandon()
+
+    def _write(self, ids: list[str]) -> None:
+        if ids:
+            self._writer.add(self._source.get(ids))
+            for id in ids:
+                del self._left[id]
+
+
+def is_backed_up(source: Collection, folder: Path) -> bool:
+    """Whether the newest backup holds just what is there, or there is nothing to hold."""
+    newest = backup_file.newest_in(folder)
+    is_same = newest is not None and bool(source.version) and newest[1] == source.version
+    return is_same or source.row_count() == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """What to restore; `replace`: even if that replaces memories."""
+
+    path: Path
+    replace: bool = False
+
+
+def restore(
+    asked: Restore,
+    settings: StoreSettings,
+    data_dir: Path,
+    identity: Identity,
+    say: Callable[[str], None],
+) -> None:
+    """Make the store from a backup; the former one is kept until the next good start. Raises
+    BackupDamaged or `store_not_empty`, and then nothing was changed."""
+    say("verifying")
+    count, head = backup_file.verify(asked.path), backup_file.head(asked.path)
+    store_swap.settle(data_dir)
+    _check_empty(asked, settings, data_dir)
+    before = Identity(str(head["model"]), int(head["dimension"]))
+    is_usable = before == identity or before.model == NO_MODEL
+    if identity.model == NO_MODEL and before.dimension == identity.dimension:
+        identity, is_usable = before, True
+    fresh = Fresh(settings, data_dir, identity)
+    memories = 0
+    for page in backup_file.read(asked.path, STEP):
+        say("restoring")
+        memories += len(page)
+        # Another model's vectors are of no use: these memories get theirs from the engine.
+        kept = page if is_usable else [type(record)(record.memory) for record in page]
+        fresh.add(plain_rows(kept, identity.dimension))
+    if memories != count:
+        fresh.abandon()
+        raise backup_file.BackupDamaged(f"The backup {asked.path} has {memories} of {count}.")
+    fresh.close(fresh.ids)
+    fresh.finish("restore")
+
+
+def _check_empty(asked: Restore, settings: StoreSettings, data_dir: Path) -> None:
+    if asked.replace:
+        return
+    try:
+        is_empty = count_rows(data_dir / store_swap.LIVE, settings.collection) == 0
+    except StoreError:  # broken, but there is something
+        is_empty = False
+    if not is_empty:
+        raise StoreError(
+            f"There are memories in {data_dir}.",
+            code="store_not_empty",
+            hint="Add --replace to put the backup in their place.",
+        )

@@ -1,0 +1,112 @@
+"""A fresh store beside the live one, filled row by row, each page read back and compared.
+
+The one mechanism behind compaction, purge, repair, migration and restore: what is not copied
+is not there, in no byte of the new files.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from memoryd.adapters import store_swap
+from memoryd.adapters.chroma_collection import Collection
+from memoryd.adapters.chroma_open import open_embedded
+from memoryd.adapters.chroma_rows import Row
+from memoryd.errors import StoreError
+from memoryd.ports import Identity
+from memoryd.settings import StoreSettings
+
+CLOSE_WAIT = 5.0
+NEAR = 1e-5  # Chroma scales vectors to length 1 once more, which moves the last bits
+
+
+class Fresh:
+    """`store.new` while it is filled. Rows count only after `finish`."""
+
+    def __init__(self, settings: StoreSettings, data_dir: Path, identity: Identity) -> None:
+        self._data_dir = data_dir
+        self._folder = store_swap.begin(data_dir)
+        self._collection = open_embedded(settings, self._folder, identity)
+        self.ids: set[str] = set()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Write rows, read them back, compare; StoreError if one differs."""
+        if not rows:
+            return
+        self._collection.put(rows)
+        self.ids |= {row.id for row in rows}
+        found = {row.id: row for row in self._collection.fetch([row.id for row in rows])}
+        for row in rows:
+            if row.id not in found or not _same(row, found[row.id]):
+                raise StoreError(
+                    f"The copy of row {row.id} differs; the store is left as it was.",
+                    code="copy_differs",
+                )
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Take rows out again that changed since they were copied."""
+        gone = [id for id in ids if id in self.ids]
+        if gone:
+            self._collection.drop(gone)
+        self.ids.difference_update(gone)
+
+    def close(self, expected: Iterable[str]) -> None:
+        """Compare the ids with what should be there, and let go of the files."""
+        wanted, found = set(expected), set(self._collection.ids())
+        if wanted == found:
+            close(self._collection, self._folder)
+        else:
+            raise StoreError(
+                f"The copy has {len(found)} rows, not {len(wanted)}; the store is left as it was.",
+                code="copy_differs",
+            )
+
+    def finish(self, reason: str, aside: str | None = None) -> None:
+        """Take the live store's place, which must be closed."""
+        store_swap.complete(self._data_dir, reason, aside)
+
+    def abandon(self) -> None:
+        """Leave no trace."""
+        close(self._collection, self._folder)
+        store_swap.settle(self._data_dir)
+
+
+def close(collection: Collection, folder: Path) -> None:
+    """Close it and wait until the system says that no file of it is open any more."""
+    collection.close()
+    until = time.monotonic() + CLOSE_WAIT
+    while _is_open(folder) and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _is_open(folder: Path) -> bool:
+    prefix = f"{folder.resolve()}{os.sep}"
+    try:
+        names = os.listdir("/proc/self/fd")
+    except OSError:  # a system that does not tell
+        return False
+    for name in names:
+        try:
+            if os.readlink(f"/proc/self/fd/{name}").startswith(prefix):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _same(mine: Row, other: Row) -> bool:
+    return (
+        mine.document == other.document
+        and _plain(mine) == _plain(other)
+        and bool(np.allclose(mine.vector, other.vector, rtol=0.0, atol=NEAR))
+    )
+
+
+def _plain(row: Row) -> dict[str, tuple[type, object]]:
+    """Metadata with its types: True is not 1."""
+    return {key: (type(value), value) for key, value in row.meta.items()}

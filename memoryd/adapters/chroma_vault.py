@@ -1,0 +1,187 @@
+"""The store as the worker has it: the collection, the job that runs beside it, its upkeep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memoryd.adapters import store_swap
+from memoryd.adapters.chroma_backup import BackupJob, Restore, is_backed_up, restore
+from memoryd.adapters.chroma_collection import Collection
+from memoryd.adapters.chroma_fresh import close
+from memoryd.adapters.chroma_jobs import Job, Rewrite
+from memoryd.adapters.chroma_open import open_remote
+from memoryd.adapters.chroma_start import Say, start
+from memoryd.adapters.chroma_trouble import disk_trouble, shortage, translated
+from memoryd.adapters.store_swap import CLEAN, LIVE, size_of
+from memoryd.errors import MemorydError, StoreError
+from memoryd.ports import Identity, Record
+from memoryd.settings import StoreSettings
+
+HOUR = 3600.0
+
+
+class Vault:
+    """Every operation that the worker answers."""
+
+    OWN = frozenset(
+        {"write", "drop", "facts", "begin", "step", "finish", "is_stale", "is_backed_up"}
+    )
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        data_dir: Path,
+        identity: Identity,
+        say: Say,
+        asked: Restore | None = None,
+    ) -> None:
+        if asked is not None:
+            restore(asked, settings, data_dir, identity, say)
+        self._keep_old = asked is not None
+        self._settings, self._data_dir, self._identity = settings, data_dir, identity
+        self._embedded = settings.mode == "embedded"
+        self._job: Job | None = None
+        self.is_lost = False  # closed for a swap that failed: only a new worker can go on
+        self._collection = self._open(say)
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """The operation of this name; StoreError if there is none."""
+        if name in self.OWN:
+            return getattr(self, name)  # type: ignore[no-any-return]
+        if name in Collection.CALLS:
+            return getattr(self._collection, name)  # type: ignore[no-any-return]
+        raise StoreError(f"The store has no operation {name!r}.")
+
+    def write(
+        self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
+    ) -> set[str]:
+        if (added or replaced) and self._embedded:
+            self._check_room()
+        if self._job is not None:
+            self._job.before([*(r.memory.id for r in (*added, *replaced)), *doomed])
+        return self._collection.write(added, replaced, doomed)
+
+    def drop(self, row_ids: Sequence[str]) -> None:
+        if self._job is not None:
+            self._job.before(row_ids)
+        self._collection.drop(row_ids)
+
+    def facts(self) -> dict[str, object]:
+        """What the store is and what became of it, for status."""
+        known = self._collection.facts()
+        if not self._embedded:
+            return known
+        made = store_swap.mark(self._data_dir / LIVE)
+        known |= {"since": made.get("at"), "since_by": made.get("reason")}
+        return known | {"set_aside": store_swap.set_aside(self._data_dir)}
+
+    def is_stale(self) -> bool:
+        """Whether a rewrite is worth it: more dead rows than live ones, or any for too long."""
+        if not self._embedded:
+            return False
+        count = self._collection.row_count()
+        dead = self._collection.dead(count)
+        made = float(store_swap.mark(self._data_dir / LIVE).get("at") or 0.0)
+        is_old = time.time() - made > self._settings.compact_hours * HOUR
+        return dead > max(self._settings.compact_rows, count) or (dead > 0 and is_old)
+
+    def is_backed_up(self, folder: Path) -> bool:
+        """Whether a backup now would be the same as the newest one."""
+        return is_backed_up(self._collection, folder)
+
+    def begin(self, kind: str, *args: Any) -> None:
+        """Start a job; another that was left halfway is dropped."""
+        self._drop_job()
+        self._job = self._made(kind, *args)
+
+    def step(self) -> bool:
+        """Work a little; whether there is more to do."""
+        job = self._running()
+        try:
+            return job.step()
+        except Exception:
+            self._drop_job()  # it may be a full disk: give back what was taken
+            raise
+
+    def finish(self) -> object:
+        """End the job; what came of it."""
+        job = self._running()
+        try:
+            done = job.finish()
+        except Exception:
+            self.is_lost = job.has_closed
+            if not self.is_lost:
+                self._drop_job()
+            raise
+        self._job = None
+        if job.has_closed:
+            self.is_lost = True
+            self._collection = self._open(lambda stage: None)
+            store_swap.drop_old(self._data_dir)
+            self.is_lost = False
+        return done
+
+    def explained(self, exc: Exception) -> MemorydError:
+        """What a failed call is answered with. `is_lost` is set if nothing works any more."""
+        if not self._embedded or isinstance(exc, MemorydError):
+            return translated(exc)
+        error = translated(exc, self._data_dir)
+        if error.code == StoreError.code:  # not the disk
+            try:
+                self._collection.probe()
+            except Exception:
+                self.is_lost = True
+        return error
+
+    def close(self) -> None:
+        """Let go in order, so that the next start need not look at everything."""
+        self._drop_job()
+        if self._embedded:
+            folder = self._data_dir / LIVE
+            close(self._collection, folder)
+            (folder / CLEAN).touch(mode=0o600)
+
+    def _open(self, say: Say) -> Collection:
+        if not self._embedded:
+            return open_remote(self._settings, self._identity)
+        return start(self._settings, self._data_dir, self._identity, say, keep_old=self._keep_old)
+
+    def _made(self, kind: str, *args: Any) -> Job:
+        if kind == "rewrite":
+            if not self._embedded:
+                raise StoreError(
+                    "A Chroma server cannot be rewritten from here.",
+                    code="not_embedded",
+                    hint="Purge and compact the server itself.",
+                )
+            self._check_room(size_of(self._data_dir / LIVE))
+            return Rewrite(self._settings, self._data_dir, self._collection, *args)
+        if kind == "backup":
+            return BackupJob(self._collection, *args)
+        raise StoreError(f"The store has no job {kind!r}.")
+
+    def _check_room(self, room: int = 0) -> None:
+        """Refuse what would end in the middle. A deletion is always tried."""
+        try:
+            trouble = shortage(self._data_dir, room)
+        except OSError as exc:
+            trouble = disk_trouble(exc)
+        if trouble is not None:
+            raise StoreError(trouble.message, code=trouble.code, hint=trouble.hint)
+
+    def _drop_job(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            job.abandon()
+
+    def _running(self) -> Job:
+        if self._job is None:
+            raise StoreError(
+                "The worker was restarted in the middle of this; no memory is lost.",
+                code="job_lost",
+                hint="Try again.",
+            )
+        return self._job

@@ -1,0 +1,123 @@
+"""The verbs about the store as a whole: back it up, restore it, purge what was forgotten."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from memoryd.cli_daemon import end_running
+from memoryd.cli_text import clean, note, say, say_json, size
+from memoryd.client import DaemonUnavailable
+from memoryd.client_admin import AdminClient, BackedUp
+from memoryd.errors import MemorydError, StoreError
+
+PATIENCE = 3600.0  # seconds: a large store takes its time, and says so itself if it fails
+
+
+def backup(options: argparse.Namespace) -> int:
+    """Make a backup now; with a folder, a copy of it there as well."""
+    made = asyncio.run(_backup(options))
+    if options.folder:
+        made["path"] = str(_copy(Path(made["path"]), Path(options.folder)))
+    if options.json:
+        say_json(made)
+    else:
+        what = f"{made['memories']} memories, {size(made['bytes'])}"
+        say(f"Backed up {what}, to {clean(made['path'])}")
+    return 0
+
+
+def restore(options: argparse.Namespace) -> int:
+    """Make the store from a backup. A daemon that runs is ended first."""
+    from memoryd.config import load
+    from memoryd.daemon import own
+    from memoryd.wiring import check_backup, restore_backup
+
+    file = Path(options.config) if options.config else None
+    config = load(file, flags={"memory.path": options.data_dir})
+    path = Path(options.file).expanduser().absolute()
+    check_backup(path)
+    _check_running(options)
+    if (pid := end_running(options)) is not None:
+        note(f"Stopped process {pid}.")
+    with own(config.memory.path):
+        count = asyncio.run(restore_backup(config, path, replace=options.replace))
+    if options.json:
+        say_json({"restored": count, "path": str(path)})
+    else:
+        say(f"Restored {count} memories from {clean(str(path))}")
+    return 0
+
+
+def purge(options: argparse.Namespace) -> int:
+    """Rewrite the store, so that no file but backups holds what was forgotten."""
+    asyncio.run(_purge(options))
+    if options.json:
+        say_json({"purged": True})
+    else:
+        say("Purged: what was forgotten is in no file any more, except in backups made before.")
+    return 0
+
+
+def _connect(options: argparse.Namespace, *, start: bool = True) -> AdminClient:
+    return AdminClient(
+        options.socket,
+        data_dir=options.data_dir,
+        config=options.config,
+        start=start,
+        timeout=PATIENCE,
+    )
+
+
+async def _backup(options: argparse.Namespace) -> BackedUp:
+    async with _connect(options) as daemon:
+        return await daemon.backup()
+
+
+async def _purge(options: argparse.Namespace) -> None:
+    async with _connect(options) as daemon:
+        await daemon.purge()
+
+
+def _check_running(options: argparse.Namespace) -> None:
+    """Refuse before anything is stopped: a daemon that runs knows what it holds."""
+    try:
+        count = asyncio.run(_count(options))
+    except DaemonUnavailable:
+        return
+    if count and not options.replace:
+        raise StoreError(
+            f"There are {count} memories already.",
+            code="store_not_empty",
+            hint="Add --replace to put the backup in their place.",
+        )
+
+
+async def _count(options: argparse.Namespace) -> int:
+    async with _connect(options, start=False) as daemon:
+        return sum((await daemon.status()).get("memories", {}).values())
+
+
+def _copy(source: Path, folder: Path) -> Path:
+    """The same file in another folder: whole under its name, or not there."""
+    folder = folder.expanduser().absolute()
+    target = folder / source.name
+    part = target.with_name(f"{target.name}.part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(source, "rb") as old, open(part, "wb") as new:
+            os.chmod(part, 0o600)
+            shutil.copyfileobj(old, new)
+            new.flush()
+            os.fsync(new.fileno())
+        os.replace(part, target)
+    except OSError as exc:
+        part.unlink(missing_ok=True)
+        raise MemorydError(
+            f"The backup {source} cannot be copied to {folder}: {exc.strerror}.",
+            code="backup_not_copied",
+        ) from exc
+    return target

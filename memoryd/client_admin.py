@@ -1,0 +1,32 @@
+"""The client with the calls of whoever owns the machine: backup and purge."""
+
+from __future__ import annotations
+
+from typing import TypedDict, cast
+
+from memoryd.client import Client
+
+
+class BackedUp(TypedDict):
+    """A backup that was made and verified."""
+
+    path: str
+    memories: int
+    bytes: int
+    created_at: str
+
+
+class AdminClient(Client):
+    """What agents are not shown."""
+
+    async def backup(self) -> BackedUp:
+        """Have the daemon make a backup now."""
+        return cast(BackedUp, await self._tool("backup", {}))
+
+    async def audit(self) -> dict[str, int]:
+        """How many memories the index and the store hold."""
+        return await self._tool("audit", {})
+
+    async def purge(self) -> None:
+        """Have no byte of what was forgotten in any file but backups."""
+        await self._tool("purge", {})

@@ -1,0 +1,258 @@
+"""Kill it, again and again, and count what was lost: it must be nothing.
+
+A daemon with a tiny index threshold takes a stream of stores, replacements, forgets and expiries
+while it sweeps, compacts and backs itself up. The daemon, its store worker or both are killed at
+a random moment, or just as Chroma writes its index. Then it has to start without help, and every
+acknowledged answer has to be true.
+
+Run: .venv/bin/python -m scripts.bench.crash [--rounds 200] [--seed 1] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from memoryd.client import Client, DaemonLost, DaemonUnavailable
+from memoryd.client_admin import AdminClient
+from memoryd.errors import MemorydError
+
+VICTIMS = ("daemon", "worker", "both", "worker in flush", "both in flush")
+WRITERS = 4
+MOST = 25  # living memories a writer
+SETTINGS = {
+    "MEMORYD_EMBEDDING_BACKEND": "hash",
+    "MEMORYD_STORE_SYNC_THRESHOLD": "5",
+    "MEMORYD_STORE_COMPACT_ROWS": "60",
+    "MEMORYD_MEMORY_CLEANUP_INTERVAL": "0.3",
+    "MEMORYD_BACKUP_EVERY_HOURS": "0.0005",
+    "MEMORYD_BACKUP_KEEP": "2",
+}
+COLUMNS = ("rounds", "acknowledged", "lost", "undead", "garbled", "no start", "repairs")
+
+
+@dataclass
+class Book:
+    """What each name may hold: one text (None: nothing), or two while a call is under way."""
+
+    may: dict[str, set[str | None]] = field(default_factory=dict)
+    ends: dict[str, float] = field(default_factory=dict)
+    texts: set[str] = field(default_factory=set)
+    acknowledged: int = 0
+    repairs: set[str] = field(default_factory=set)
+    is_open: bool = True  # writers go on
+
+    def living(self, owner: str) -> list[str]:
+        return [n for n, may in self.may.items() if n.startswith(owner) and None not in may]
+
+
+def text_of(name: str, rng: random.Random) -> str:
+    """A text that proves to be whole; some are long enough for several passages."""
+    words = " ".join(f"word{rng.randrange(1000)}" for _ in range(rng.choice((5, 20, 450))))
+    return f"{name} {words} {sha256(words.encode()).hexdigest()}"
+
+
+class Daemon:
+    """`memoryd serve` as a process that can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data, self.socket, self.log = folder / "data", folder / "s", folder / "log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def spawn(self) -> None:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("MEMORYD_")}
+        flags = ["--data-dir", str(self.data), "--socket", str(self.socket)]
+        with open(self.log, "ab") as log:
+            command = [sys.executable, "-m", "memoryd", *flags, "serve"]
+            self.process = subprocess.Popen(command, stderr=log, env=kept | SETTINGS)
+
+    async def ready(self, seconds: float = 120.0) -> dict[str, Any] | None:
+        """Its status once it serves; None if it does not come up."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            assert self.process is not None
+            if self.process.poll() is not None:
+                return None
+            with contextlib.suppress(MemorydError, OSError):
+                async with Client(self.socket) as client:
+                    status: Any = await client.status()
+                    if status["health"] == "ready" and "error" not in status["store"]:
+                        return dict(status)
+            await asyncio.sleep(0.02)
+        return None
+
+    def end(self, number: int = signal.SIGKILL) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(60)
+
+
+async def write(client: Client, owner: str, book: Book, rng: random.Random) -> None:
+    """Store, replace, forget and let expire, one call after the other, to the end."""
+    number = 0
+    while book.is_open:
+        living = book.living(owner)
+        kind = rng.choice(("store", "store", "replace", "forget", "expire"))
+        if len(living) > MOST:
+            kind = "forget"
+        number += 1
+        fresh = f"{owner}-{number}-{rng.randrange(10**9)}"
+        name = rng.choice(living) if living and kind in ("replace", "forget") else fresh
+        text = None if kind == "forget" and name != fresh else text_of(name, rng)
+        before = book.may.get(name, {None})
+        book.may[name] = before | {text}
+        try:
+            if text is None:
+                await client.forget(name)
+            elif kind == "expire":
+                book.texts.add(text)
+                book.ends[name] = time.time() + 0.6
+                await client.store(text, name=name, expires_at=book.ends[name])
+            else:
+                book.texts.add(text)
+                await client.store(text, name=name)
+        except (DaemonLost, DaemonUnavailable):
+            return
+        book.may[name] = {text, None} if kind == "expire" else {text}
+        book.acknowledged += 1
+
+
+async def compare(client: Client, book: Book, found: Counter[str]) -> None:
+    """Ask for every name; count what contradicts an answer that was given."""
+    for name, may in list(book.may.items()):
+        memory = await client.get(name)
+        text = memory["content"] if memory else None
+        if text is not None and text not in book.texts:
+            found["garbled"] += 1
+        elif text not in may:
+            found["lost" if text is None else "undead"] += 1
+        if name in book.ends and text is not None and time.time() > book.ends[name] + 1:
+            found["undead"] += 1
+        book.may[name] = {text}
+        if text is None:
+            del book.may[name]  # looked at once more in vain: it stays forgotten
+
+
+async def settled(daemon: Daemon) -> bool:
+    """Whether index and collection come to hold the same, with a vector for everything."""
+    for _ in range(600):
+        status = await daemon.ready()
+        if status is None:
+            return False
+        async with AdminClient(daemon.socket) as client:
+            held = await client.audit()
+        if status["pending_vectors"] == 0 and held["index"] == held["store"]:
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+def index_state(data: Path) -> list[tuple[str, int, int]]:
+    """Changes whenever Chroma writes a file of its index."""
+    found = []
+    for path in data.glob("store/*-*/*"):
+        with contextlib.suppress(OSError):
+            stat = path.stat()
+            found.append((path.name, stat.st_mtime_ns, stat.st_size))
+    return sorted(found)
+
+
+async def wait_for_flush(data: Path, seconds: float = 3.0) -> None:
+    before, until = index_state(data), time.monotonic() + seconds
+    while index_state(data) == before and time.monotonic() < until:  # noqa: ASYNC110 (a file)
+        await asyncio.sleep(0)
+
+
+async def kill(daemon: Daemon, victim: str, rng: random.Random) -> None:
+    status = await daemon.ready()
+    assert status is not None
+    await asyncio.sleep(rng.uniform(0.05, 0.8))
+    if "flush" in victim:
+        await wait_for_flush(daemon.data)
+    if "daemon" not in victim:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(status["store"]["pid"], signal.SIGKILL)
+    if "worker" not in victim:
+        daemon.end()
+
+
+async def one_round(daemon: Daemon, book: Book, victim: str, rng: random.Random) -> Counter[str]:
+    """Write, kill, start, compare."""
+    found, before = Counter(rounds=1), book.acknowledged
+    book.is_open = True
+    async with Client(daemon.socket) as client:
+        writers = [asyncio.ensure_future(write(client, f"w{n}", book, rng)) for n in range(WRITERS)]
+        await kill(daemon, victim, rng)
+        if "worker" in victim:
+            await asyncio.sleep(0.3)  # the daemon goes on
+        book.is_open = False
+        await asyncio.wait(writers)
+    if "worker" not in victim:
+        daemon.spawn()
+    status = await daemon.ready()
+    if status is None:
+        return found + Counter({"no start": 1})
+    if status["store"]["since_by"] == "repair" and status["store"]["since"] not in book.repairs:
+        book.repairs.add(status["store"]["since"])
+        found["repairs"] += 1
+    async with Client(daemon.socket) as client:
+        await compare(client, book, found)
+    found["lost"] += not await settled(daemon)
+    found["acknowledged"] = book.acknowledged - before
+    return found
+
+
+async def run(rounds: int, seed: int, folder: Path) -> dict[str, Counter[str]]:
+    """The counts by victim."""
+    daemon, book, rng = Daemon(folder), Book(), random.Random(seed)
+    results: dict[str, Counter[str]] = {victim: Counter() for victim in VICTIMS}
+    daemon.spawn()
+    try:
+        assert await daemon.ready() is not None, daemon.log.read_text()
+        for number in range(rounds):
+            victim = VICTIMS[number % len(VICTIMS)]
+            found = await one_round(daemon, book, victim, rng)
+            results[victim].update(found)
+            if found["no start"]:
+                break
+    finally:
+        daemon.end()
+    return results
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=200)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--json", action="store_true")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="memoryd-crash-") as folder:
+        results = asyncio.run(run(given.rounds, given.seed, Path(folder)))
+    if given.json:
+        print(json.dumps(results))
+    else:
+        print("| killed | " + " | ".join(COLUMNS) + " |")
+        print("|---" * (len(COLUMNS) + 1) + "|")
+        for victim, counts in results.items():
+            cells = " | ".join(str(counts[column]) for column in COLUMNS)
+            print(f"| {victim} | {cells} |")
+    total = sum(results.values(), Counter[str]())
+    return int(any(total[column] for column in ("lost", "undead", "garbled", "no start")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""Backup and restore: consistent, verified, refused when damaged, undone by nobody's death."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memoryd.adapters.backup_file import all_in, verify
+from memoryd.adapters.chroma import open_chroma
+from memoryd.adapters.chroma_backup import Restore
+from memoryd.cli import main
+from memoryd.errors import StoreError
+from memoryd.ports import Identity
+from memoryd.settings import StoreSettings
+from tests.adapters.test_store_contract import FAITHFUL, IDENTITY, all_of, assert_same, record
+from tests.daemons import Daemon
+
+SETTINGS = StoreSettings(sync_threshold=10)
+
+
+async def backed_up(data: Path, folder: Path) -> Path:
+    async with open_chroma(SETTINGS, data, IDENTITY) as store:
+        for n in range(20):
+            await store.put(record(f"m{n}", 1 + n % 3))
+        await store.put(record("rich", 2, metadata=FAITHFUL, name="n", expires_at=7.5, pinned=True))
+        await store.put(record("none", 0))
+        made = await store.backup(folder, keep=3)
+        assert made is not None
+        assert made.memories == 22
+    return Path(made.path)
+
+
+async def test_what_was_backed_up_comes_back_whole(tmp_path: Path) -> None:
+    path = await backed_up(tmp_path / "a", tmp_path / "files")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert verify(path) == 22
+    asked = Restore(path)
+    async with open_chroma(SETTINGS, tmp_path / "b", IDENTITY, asked) as store:
+        found = await all_of(store)
+        rich = record("rich", 2, metadata=FAITHFUL, name="n", expires_at=7.5, pinned=True)
+        wanted = [record(f"m{n}", 1 + n % 3) for n in range(20)] + [rich, record("none", 0)]
+        assert len(found) == 22
+        for item in wanted:
+            assert_same(found[item.memory.id], item)
+
+
+async def test_a_store_that_holds_something_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    path = await backed_up(tmp_path / "a", tmp_path / "files")
+    data = tmp_path / "b"
+    async with open_chroma(SETTINGS, data, IDENTITY) as store:
+        await store.put(record("mine"))
+    with pytest.raises(StoreError) as refused:
+        async with open_chroma(SETTINGS, data, IDENTITY, Restore(path)):
+            pass
+    assert refused.value.code == "store_not_empty"
+    async with open_chroma(SETTINGS, data, IDENTITY) as store:
+        assert set(await all_of(store)) == {"mine"}
+    async with open_chroma(SETTINGS, data, IDENTITY, Restore(path, replace=True)) as store:
+        assert len(await all_of(store)) == 22
+        assert (data / "store.old").exists()  # until the next good start
+    async with open_chroma(SETTINGS, data, IDENTITY) as store:
+        assert len(await all_of(store)) == 22
+        assert not (data / "store.old").exists()
+
+
+async def test_a_broken_store_is_replaced_by_a_backup(tmp_path: Path) -> None:
+    path = await backed_up(tmp_path / "a", tmp_path / "files")
+    (tmp_path / "a" / "store" / "chroma.sqlite3").write_bytes(b"noise" * 1000)
+    asked = Restore(path, replace=True)
+    async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY, asked) as store:
+        assert len(await all_of(store)) == 22
+
+
+async def test_another_models_vectors_are_left_out(tmp_path: Path) -> None:
+    path = await backed_up(tmp_path / "a", tmp_path / "files")
+    other = Identity("other", 16)
+    async with open_chroma(SETTINGS, tmp_path / "b", other, Restore(path)) as store:
+        found = await all_of(store)
+        assert len(found) == 22
+        assert all(item.passages == () for item in found.values())
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no end", "a line less", "text", "missing"])
+async def test_a_damaged_file_is_refused_and_nothing_changed(tmp_path: Path, damage: str) -> None:
+    path = await backed_up(tmp_path / "a", tmp_path / "files")
+    data, lines = path.read_bytes(), gzip.decompress(path.read_bytes()).splitlines(True)
+    middle = len(data) // 2
+    damaged = {
+        "cut": data[:-200],
+        "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+        "no end": gzip.compress(b"".join(lines[:-1])),
+        "a line less": gzip.compress(b"".join(lines[:5] + lines[6:])),
+        "text": b"hello",
+    }
+    path.unlink()
+    if damage in damaged:
+        path.write_bytes(damaged[damage])
+    asked = Restore(path, replace=True)
+    with pytest.raises(StoreError) as refused:
+        async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY, asked):
+            pass
+    assert refused.value.code == "backup_damaged"
+    assert str(path) in refused.value.message
+    async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY) as store:
+        assert len(await all_of(store)) == 22
+
+
+async def test_a_backup_is_of_one_moment(tmp_path: Path) -> None:
+    """What is changed, added or deleted while it is written is in it as it was."""
+    async with open_chroma(StoreSettings(), tmp_path, IDENTITY) as store:
+        async with anyio.create_task_group() as tasks:
+            for n in range(1200):
+                tasks.start_soon(store.put, record(f"m{n}"))
+        made: list[Any] = []
+
+        async def back_up() -> None:
+            made.append(await store.backup(tmp_path / "files", keep=1))
+
+        call = store._link.call
+
+        async def busy(name: str, *args: Any) -> Any:
+            answer = await call(name, *args)
+            if name == "begin":
+                await call("write", [record("new")], [record("m1199", content="other")], ["m1198"])
+            return answer
+
+        store._link.call = busy  # type: ignore[method-assign]
+        await back_up()
+    found = [json.loads(line) for line in gzip.open(made[0].path)][1:-1]
+    contents = {line["id"]: line["content"] for line in found}
+    assert contents == {f"m{n}": f"content of m{n}" for n in range(1200)}
+
+
+async def test_older_backups_go_and_an_unchanged_store_makes_none(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY) as store:
+        assert await store.backup(files, keep=2, if_changed=True) is None  # empty
+        for n in range(4):
+            await store.put(record(f"m{n}"))
+            last = await store.backup(files, keep=2, if_changed=True)
+            assert last is not None
+            made = last
+            assert await store.backup(files, keep=2, if_changed=True) is None
+        assert [str(path) for path in all_in(files)][-1] == made.path
+        assert len(all_in(files)) == 2
+    async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY) as store:
+        assert await store.backup(files, keep=2, if_changed=True) is None
+        newest = await store.newest_backup(files)
+        assert newest is not None
+        assert replace(made, memories=None) == newest
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    made = Daemon(tmp_path / "data").start()
+    yield made
+    made.stop()
+
+
+def test_the_verbs_back_up_purge_and_restore(
+    daemon: Daemon, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("MEMORYD_EMBEDDING_BACKEND", "hash")
+    where = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket)]
+
+    def run(*words: str, code: int = 0) -> str:
+        assert main([*words, *where]) == code
+        said = capsys.readouterr()
+        return said.err if code else said.out
+
+    daemon.tool("store_memory", content="the first", name="first")
+    made = json.loads(run("backup", str(tmp_path / "copy"), "--json"))
+    assert made["memories"] == 1
+    assert Path(made["path"]).parent == tmp_path / "copy"
+    assert "Backed up 1 memories" in run("backup")
+    daemon.tool("store_memory", content="a canary-6d1", name="second")
+    daemon.tool("forget_memory", memory_id="second")
+    run("purge")
+    files = [file for file in daemon.folder.rglob("*") if file.is_file()]
+    assert [file for file in files if b"canary-6d1" in file.read_bytes()] == []
+    status = daemon.status()
+    assert status["store"]["since_by"] == "purge"
+    assert status["store"]["backup"].startswith(str(daemon.folder / "backups"))
+    daemon.tool("store_memory", content="the third")
+    assert "--replace" in run("restore", made["path"], code=1)
+    assert daemon.process is not None
+    assert daemon.process.poll() is None  # refused before anything was stopped
+    assert "Restored 1 memories" in run("restore", made["path"], "--replace")
+    daemon.process.wait(60)
+    daemon.start()
+    assert daemon.status()["memories"]["fact"] == 1
+    found = daemon.tool("search_memories", query="the first")["results"]
+    assert found[0]["content"] == "the first"
+    assert "damaged" in run("restore", str(daemon.log), "--replace", code=1)
