@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(required=True, metavar="VERB")
     _add_daemon_verbs(verbs)
     _add_memory_verbs(verbs)
+    _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
     return top
 
@@ -90,20 +91,25 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     search.add_argument("--min-score", type=float, metavar="SCORE", help="0 to 1")
     search.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
     search.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
-    for verb in (store, search):
-        verb.add_argument("--session", metavar="ID", help="the session it belongs to")
-        verb.add_argument(
-            "--metadata",
-            type=_pair,
-            action="append",
-            metavar="KEY=VALUE",
-            help="may be repeated; a value that is JSON is taken as such",
-        )
+    _add_common(store, search)
     get = _add(verbs, "get", "cli_memories:get", "show one memory")
     get.add_argument("memory", metavar="ID_OR_NAME")
-    forget = _add(verbs, "forget", "cli_memories:forget", "delete memories for good")
-    forget.add_argument("memories", metavar="ID_OR_NAME", nargs="+")
-    _add_json(store, search, get, forget)
+    _add_json(store, search, get)
+
+
+def _add_governing_verbs(verbs: Verbs) -> None:
+    forget = _add(verbs, "forget", "cli_forget:forget", "delete memories for good")
+    forget.add_argument("memories", metavar="ID_OR_NAME", nargs="*")
+    forget.add_argument("--type", metavar="TYPE", help="all of fact, conversation or context")
+    forget.add_argument("--older-than", type=_span, metavar="SPAN", help="such as 12h, 7d or 2w")
+    forget.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
+    forget.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
+    _add_common(forget)
+    forget.add_argument("--everything", action="store_true", help="all memories; asks first")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
+    forget.add_argument("--purge", action="store_true", help="remove the bytes from the disk too")
+    _add_json(forget)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:
@@ -131,6 +137,19 @@ def _add_places(part: argparse.ArgumentParser, default: str | None) -> None:
     part.add_argument("--socket", metavar="PATH", default=default, help="where the daemon listens")
 
 
+def _add_common(*verbs: argparse.ArgumentParser) -> None:
+    for verb in verbs:
+        verb.add_argument("--session", metavar="ID", help="the session it belongs to")
+        verb.add_argument(
+            "--metadata",
+            "--meta",
+            type=_pair,
+            action="append",
+            metavar="KEY=VALUE",
+            help="may be repeated; a value that is JSON is taken as such",
+        )
+
+
 def _add_json(*verbs: argparse.ArgumentParser) -> None:
     for verb in verbs:
         verb.add_argument("--json", action="store_true", help="answer in JSON")
@@ -141,6 +160,12 @@ def _count(text: str) -> int:
     if number < 0:
         raise ValueError(text)
     return number
+
+
+def _span(text: str) -> float:
+    from memoryd.cli_forget import seconds
+
+    return seconds(text)
 
 
 def _pair(text: str) -> tuple[str, object]:

@@ -93,7 +93,7 @@ class Daemon:
     ) -> None:
         doors, lowlevel = self._config.doors, self._server.lowlevel
         limits = Limits(line_bytes=doors.max_line_bytes, calls=doors.max_calls)
-        local = LineDoor(lowlevel, limits, doors.max_connections, token)
+        local = LineDoor(lowlevel, limits, doors.max_connections, token, local=True)
         await tasks.start(local.serve, listening)
         if doors.tcp_port:
             token = read_token(_token_file(doors, self._config.memory.path))

@@ -78,12 +78,12 @@ def _pieces(data: bytes) -> list[bytes]:
 class Connection:
     """The two directions of one client and the calls that are under way."""
 
-    def __init__(self, stream: ByteStream, limits: Limits) -> None:
+    def __init__(self, stream: ByteStream, limits: Limits, *, local: bool = False) -> None:
         self._stream = stream
         self._limits = limits
         self._open: set[str | int] = set()
         self._changed = anyio.Event()
-        self._peer = Peer(new_session_id())
+        self._peer = Peer(new_session_id(), local)
 
     async def serve(self, server: Server[Any]) -> None:
         """Until the client is gone."""

@@ -95,13 +95,23 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 class LineDoor:
-    """Serves connections of one listening socket. With a token, its line must come first."""
+    """Serves connections of one listening socket. With a token, its line must come first.
+    `local`: it is the owner's own door, who may do more there than others elsewhere."""
 
-    def __init__(self, server: Server[Any], limits: Limits, most: int, token: str = "") -> None:
+    def __init__(
+        self,
+        server: Server[Any],
+        limits: Limits,
+        most: int,
+        token: str = "",
+        *,
+        local: bool = False,
+    ) -> None:
         self._server = server
         self._limits = limits
         self._most = most
         self._token = token.encode()
+        self._local = local
         self.connections = 0
 
     async def serve(
@@ -126,13 +136,16 @@ class LineDoor:
                 self.connections += 1
                 try:
                     if await self._admitted(stream):
-                        await Connection(stream, self._limits).serve(self._server)
+                        await self._connection(stream).serve(self._server)
                 finally:
                     self.connections -= 1
         except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # the client went away
         except* Exception as group:
             log.error("connection_failed", error=[type(e).__name__ for e in group.exceptions])
+
+    def _connection(self, stream: anyio.abc.SocketStream) -> Connection:
+        return Connection(stream, self._limits, local=self._local)
 
     async def _admitted(self, stream: anyio.abc.SocketStream) -> bool:
         if not self._token:

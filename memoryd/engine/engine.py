@@ -10,8 +10,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memoryd.engine.embedding import Embedding
+from memoryd.engine.governance import Governance
 from memoryd.engine.index import Index
-from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.recall import Recall
 from memoryd.engine.upkeep import Upkeep
@@ -22,7 +22,7 @@ from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
 
-class Engine(Memories, Recall):
+class Engine(Governance, Recall):
     """Everything a door can ask for."""
 
     def __init__(self, parts: Parts) -> None:

@@ -8,7 +8,7 @@ apart. Reading lives in `recall`, expiry in `upkeep`.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -114,10 +114,13 @@ class Memories:
 
     async def drop_expired(self, ids: list[str], now: float) -> int:
         """Delete those of `ids` that are still due: an update may have come in between."""
+        return len(await self.drop_if(ids, lambda m: m is None or is_expired(m, now)))
+
+    async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
+        """Delete those of `ids` for which it holds, in one commit; which of them are gone."""
         async with self._parts.locks.hold(map(_id_key, ids)):
-            known = {id: self._parts.index.get(id) for id in ids}
-            due = [id for id, memory in known.items() if memory is None or is_expired(memory, now)]
-            return len(await self._drop(due)) if due else 0
+            due = [id for id in ids if holds(self._parts.index.get(id))]
+            return await self._drop(due) if due else set()
 
     async def embed_pending(self, id: str) -> None:
         """Give a memory that was stored without a model its vectors."""
