@@ -109,7 +109,16 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
     forget.add_argument("--purge", action="store_true", help="remove the bytes from the disk too")
-    _add_json(forget)
+    export = _add(
+        verbs, "export", "cli_export:export", "write all memories to a file of JSON lines"
+    )
+    export.add_argument("file", metavar="FILE", nargs="?", default="-", help="- or none: stdout")
+    export.add_argument("--embeddings", action="store_true", help="with their vectors")
+    export.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    take = _add(verbs, "import", "cli_import:take_in", "read memories from such a file")
+    take.add_argument("file", metavar="FILE", help="- reads stdin")
+    take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
+    _add_json(forget, export, take)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:

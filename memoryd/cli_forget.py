@@ -39,9 +39,10 @@ def forget(options: argparse.Namespace) -> int:
     return asyncio.run(_forget_where(options, chosen))
 
 
-def connect(options: argparse.Namespace) -> Governor:
+def connect(options: argparse.Namespace, timeout: float = 60.0) -> Governor:
     """The daemon, started if none runs."""
-    return Governor(options.socket, data_dir=options.data_dir, config=options.config, start=True)
+    where = {"data_dir": options.data_dir, "config": options.config}
+    return Governor(options.socket, **where, start=True, timeout=timeout)
 
 
 def seconds(text: str) -> float:

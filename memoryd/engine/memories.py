@@ -59,7 +59,7 @@ class Memories:
         )
         # Embedding first: nobody who wants the same name or fact waits for the model.
         passages = await self._parts.embedding.document(asked.content)
-        async with self._parts.locks.hold(_keys(asked)):
+        async with self._parts.locks.hold(keys_of(asked)):
             stored = await self._settle(Record(asked, passages))
         if passages:
             return stored
@@ -95,7 +95,7 @@ class Memories:
         fresh = None
         if "content" in changes:
             fresh = await self._parts.embedding.document(changes["content"])
-        keys = [_id_key(found.id)] + ([_name_key(changes["name"])] if changes.get("name") else [])
+        keys = [id_key(found.id)] + ([name_key(changes["name"])] if changes.get("name") else [])
         async with self._parts.locks.hold(keys):
             before = await self._existing(found.id)
             after = revised(before, changes, expires_at, self._parts)
@@ -108,7 +108,7 @@ class Memories:
         if memory is None:
             return Forgotten(False, str(id_or_name))
         alive = not is_expired(memory, self._parts.clock())
-        async with self._parts.locks.hold([_id_key(memory.id)]):
+        async with self._parts.locks.hold([id_key(memory.id)]):
             gone = await self._drop([memory.id])
         return Forgotten(alive and memory.id in gone, memory.id)
 
@@ -118,13 +118,13 @@ class Memories:
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         """Delete those of `ids` for which it holds, in one commit; which of them are gone."""
-        async with self._parts.locks.hold(map(_id_key, ids)):
+        async with self._parts.locks.hold(map(id_key, ids)):
             due = [id for id in ids if holds(self._parts.index.get(id))]
             return await self._drop(due) if due else set()
 
     async def embed_pending(self, id: str) -> None:
         """Give a memory that was stored without a model its vectors."""
-        async with self._parts.locks.hold([_id_key(id)]):
+        async with self._parts.locks.hold([id_key(id)]):
             if (memory := self._parts.index.get(id)) and not self._passages(id):
                 passages = await self._parts.embedding.document(memory.content)
                 await self._commit(Record(memory, passages))
@@ -168,7 +168,7 @@ class Memories:
             if place is None:
                 await self._commit(record)
                 return Stored(asked.copy())
-            async with self._parts.locks.hold([_id_key(place.id)]):
+            async with self._parts.locks.hold([id_key(place.id)]):
                 if index.get(place.id) is not place:
                     continue  # changed or forgotten while we waited: look again
                 if twin is not None:
@@ -223,17 +223,17 @@ class Memories:
 
 
 # Locks are taken in the order of their keys: fact, then name, then id, everywhere.
-def _id_key(id: str) -> str:
+def id_key(id: str) -> str:
     return f"3:{id}"
 
 
-def _name_key(name: str) -> str:
+def name_key(name: str) -> str:
     return f"2:{name}"
 
 
-def _keys(memory: Memory) -> list[str]:
+def keys_of(memory: Memory) -> list[str]:
     """What a store of this memory competes for."""
-    keys = [_name_key(memory.name)] if memory.name else []
+    keys = [name_key(memory.name)] if memory.name else []
     if memory.type is MemoryType.FACT:
         keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
     return keys
