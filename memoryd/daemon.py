@@ -30,6 +30,7 @@ from memoryd.doors.tokens import read_token
 from memoryd.doors.web import serve_web
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.observe import log_to_file, log_to_stderr
+from memoryd.permissions import data_faults, refuse
 from memoryd.places import raise_file_limit, try_lock
 from memoryd.settings import Config, DoorSettings
 from memoryd.systemd import feed_watchdog, notify, passed_socket
@@ -144,9 +145,11 @@ class Daemon:
 
 @contextmanager
 def own(data_dir: Path) -> Iterator[None]:
-    """Be the only daemon of this directory inside the block; StoreBusy if there is another."""
+    """Be the only daemon of this directory inside the block; StoreBusy if there is another,
+    UnsafeFiles if others can reach it."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        refuse(data_faults(data_dir))
         handle = os.open(data_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as exc:
         raise StoreError(

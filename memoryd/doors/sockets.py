@@ -20,6 +20,7 @@ from mcp.server.lowlevel import Server
 from memoryd import places
 from memoryd.doors.lines import Connection, Limits
 from memoryd.errors import MemorydError
+from memoryd.permissions import directory_faults, refuse
 from memoryd.places import peer_uid
 
 log = structlog.get_logger()
@@ -51,6 +52,7 @@ def bind_unix(path: Path) -> socket.socket:
     """A listening socket that only its owner can reach."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        refuse(directory_faults(path.parent, "socket directory"))
         if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
             raise CannotListen(f"{path} is in the way: it is not a socket.")
         if _answers(path):
