@@ -93,7 +93,7 @@ class Daemon:
         self, tasks: anyio.abc.TaskGroup, listening: socket.socket, token: str
     ) -> None:
         doors, lowlevel = self._config.doors, self._server.lowlevel
-        limits = Limits(line_bytes=doors.max_line_bytes, calls=doors.max_calls)
+        limits = Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
         local = LineDoor(lowlevel, limits, doors.max_connections, token, local=True)
         await tasks.start(local.serve, listening)
         if doors.tcp_port:

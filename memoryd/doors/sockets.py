@@ -18,7 +18,8 @@ from anyio.abc import SocketAttribute, SocketListener
 from mcp.server.lowlevel import Server
 
 from memoryd import places
-from memoryd.doors.lines import Connection, Limits
+from memoryd.doors.lines import Connection, Limits, text_of
+from memoryd.doors.rate import TOO_MANY, refusal, too_many
 from memoryd.errors import MemorydError
 from memoryd.permissions import directory_faults, refuse
 from memoryd.places import peer_uid
@@ -27,6 +28,8 @@ log = structlog.get_logger()
 BACKLOG = 1024
 TOKEN_BYTES = 512  # longest token line
 TOKEN_SECONDS = 10.0
+LINGER = 1.0  # seconds for a client that is turned away to read why
+MOST_REFUSED = 100  # of them at a time; more are closed without a word
 
 
 class CannotListen(MemorydError):
@@ -115,6 +118,7 @@ class LineDoor:
         self._token = token.encode()
         self._local = local
         self.connections = 0
+        self._refused = 0
 
     async def serve(
         self,
@@ -133,7 +137,7 @@ class LineDoor:
         try:
             async with stream:
                 if self.connections >= self._most:
-                    log.warning("connection_refused", reason="too many", most=self._most)
+                    await self._turn_away(stream)
                     return
                 self.connections += 1
                 try:
@@ -145,6 +149,25 @@ class LineDoor:
             pass  # the client went away
         except* Exception as group:
             log.error("connection_failed", error=[type(e).__name__ for e in group.exceptions])
+
+    async def _turn_away(self, stream: anyio.abc.SocketStream) -> None:
+        """Say that the door is full. The end is waited for a moment: closed at once, with what
+        the client sent unread, the words might not arrive."""
+        log.warning("connection_refused", reason="too many", most=self._most)
+        if self._refused >= MOST_REFUSED:
+            return
+        self._refused += 1
+        try:
+            with anyio.move_on_after(LINGER):
+                line = text_of(refusal(TOO_MANY, too_many(self._most)))
+                await stream.send(line.encode() + b"\n")
+                await stream.send_eof()
+                while True:
+                    await stream.receive()
+        except anyio.EndOfStream:
+            pass
+        finally:
+            self._refused -= 1
 
     def _connection(self, stream: anyio.abc.SocketStream) -> Connection:
         return Connection(stream, self._limits, local=self._local)
