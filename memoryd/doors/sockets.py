@@ -92,7 +92,11 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     """A listening TCP socket."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        # Inherited by every connection: an answer in two parts must not wait 40 ms for the
+        # first to be acknowledged.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except OSError as exc:
         raise CannotListen(
             f"Cannot listen on {host}:{port}: {exc.strerror or exc}.", hint="Choose another port."
