@@ -129,7 +129,11 @@ def _add_machine_verbs(verbs: Verbs) -> None:
         verbs, "service", "cli_service:service", "have systemd or launchd keep the daemon"
     )
     service.add_argument("action", choices=("install", "uninstall", "status"))
-    _add_json(setup, service)
+    doctor = _add(
+        verbs, "doctor", "cli_doctor:doctor", "find what is wrong and say how to repair it"
+    )
+    doctor.add_argument("--fix", action="store_true", help="repair what can be repaired")
+    _add_json(setup, service, doctor)
 
 
 def _add(verbs: Verbs, name: str, place: str, text: str) -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ it, that command. The daemon refuses the first one; `memoryd doctor` tells them 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import stat
@@ -92,7 +93,8 @@ def inner_faults(folder: Path) -> Iterator[Fault]:
         if path.is_symlink() or path.is_socket():
             continue
         check = directory_faults if path.is_dir() else file_faults
-        yield from check(path, "directory" if path.is_dir() else "file")
+        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+            yield from check(path, "directory" if path.is_dir() else "file")
 
 
 def _entries(folder: Path) -> Iterator[Path]:

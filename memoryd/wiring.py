@@ -161,3 +161,10 @@ async def open_engine(
                 await tasks.start(model.serve, engine)
             yield engine
             tasks.cancel_scope.cancel()
+
+
+def look_at_store(config: Config) -> list[tuple[str, str, str]]:
+    """Faults of the embedded store's files, each a code, a sentence and a hint."""
+    from memoryd.adapters.chroma_look import look
+
+    return look(config.memory.path) if config.store.mode == "embedded" else []
