@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from pathlib import Path
 
 from memoryd import places
@@ -12,7 +13,6 @@ from memoryd.cli_text import BOLD, clean, note, paint, say, say_json
 from memoryd.client import Client
 from memoryd.client_answers import Status
 from memoryd.errors import ConfigError, MemorydError
-from memoryd.settings import Config
 
 PATIENCE = 15.0  # seconds for a daemon to say how it is
 
@@ -40,7 +40,8 @@ def _examine(options: argparse.Namespace) -> list[Finding]:
         config = load(Path(options.config) if options.config else None, flags=flags)
     except ConfigError as exc:
         found.append(Finding(exc.code, exc.message, exc.hint or "Correct it in an editor."))
-        config = load(Path("/dev/null"), environ={}, flags=flags) if options.data_dir else Config()
+        where = {"MEMORYD_DATA_DIR": os.environ.get("MEMORYD_DATA_DIR", "")}
+        config = load(Path(os.devnull), where, flags)  # the rest is examined all the same
     listen = places.socket_path(options.socket, options.data_dir)
     try:
         status = asyncio.run(_status(options))

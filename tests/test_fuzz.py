@@ -52,6 +52,16 @@ values = st.recursive(
     max_leaves=5,
 )
 nested = st.integers(1, 400).map(lambda depth: json.loads("[" * depth + "]" * depth))
+written_memories = st.fixed_dictionaries(
+    {
+        "id": st.text("0123456789abcdef", min_size=20, max_size=20),
+        "type": st.sampled_from(["fact", "context"]) | values,
+        "content": awkward_text,
+        "created_at": awkward_numbers,
+        "expires_at": st.none() | awkward_numbers,
+    },
+    optional={"metadata": values, "name": awkward_text, "passages": values, "pinned": values},
+)
 plausible = {
     "query": st.sampled_from(["tea", "where is it?"]),
     "content": awkward_text,
@@ -62,7 +72,7 @@ plausible = {
     "name": st.sampled_from(["tea", "dock"]),
     "session_id": st.sampled_from(["s1", "s2"]),
     "memory_id": st.sampled_from(["tea", "dock", "0" * 20]),
-    "memories": st.lists(values, max_size=3),
+    "memories": st.lists(values | written_memories, max_size=3),
     "dry_run": st.just(True),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from memoryd.cli import main
 from memoryd.doors.tokens import read_token
 from memoryd.errors import UnsafeFiles
 from tests.daemons import Daemon
-from tests.processes import free_port
+from tests.processes import environment, free_port
 
 NOBODY = 65_534
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
@@ -160,3 +161,21 @@ def test_a_path_with_spaces_is_quoted(tmp_path: Path) -> None:
     command = fault.hint.removeprefix("Run: ")
     subprocess.run(command, shell=True, check=True)
     assert list(permissions.data_faults(folder)) == []
+
+
+def test_the_shim_tells_its_client_why_there_is_no_daemon(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o755)
+    command = [sys.executable, "-m", "memoryd", "mcp", "--data-dir", str(folder)]
+    hello = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment()) as shim:
+        assert shim.stdin is not None
+        assert shim.stdout is not None
+        shim.stdin.write(hello)
+        shim.stdin.flush()
+        said = shim.stdout.readline()
+        shim.stdin.close()
+    assert b"Others can reach the data directory" in said
+    assert f"chmod 700 {folder}".encode() in said
