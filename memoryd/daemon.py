@@ -181,4 +181,5 @@ def _token_file(doors: DoorSettings, data_dir: Path) -> Path:
 
 def _say(exc: MemorydError) -> None:
     log.error("cannot_serve", code=exc.code)
-    sys.stderr.write(f"Error: {exc.message}\n" + (f"Try: {exc.hint}\n" if exc.hint else ""))
+    hint = exc.hint.removeprefix("Run: ")
+    sys.stderr.write(f"Error: {exc.message}\n" + (f"Try: {hint}\n" if hint else ""))

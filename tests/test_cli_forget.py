@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from memoryd import cli_forget
 from memoryd.cli import main
 from memoryd.cli_forget import CONFIRMATION
 from tests.daemons import Daemon, Lines
@@ -123,6 +125,21 @@ def test_everything_wants_to_be_confirmed(
     assert count(daemon) == 0
     run("store", "One more.")
     assert run("forget", "--everything", "--yes") == "Forgot 1 memory (1 fact).\n"
+
+
+def test_many_are_forgotten_call_by_call() -> None:
+    """Each call takes so many; the sum is exact, and new ones do not make it endless."""
+    answers = [(12, 5), (9, 5), (4, 4)]  # two came in meanwhile
+
+    class Scripted:
+        async def forget_where(self, **call: object) -> dict[str, int]:
+            matched, forgotten = answers.pop(0)
+            return {"matched": matched, "forgotten": forgotten}
+
+    daemon: Any = Scripted()
+    assert asyncio.run(cli_forget._forget_all(daemon, 12, {})) == 14
+    answers = [(5, 0)]
+    assert asyncio.run(cli_forget._forget_all(daemon, 5, {})) == 0
 
 
 def test_it_is_not_advertised_to_agents(daemon: Daemon) -> None:

@@ -62,7 +62,7 @@ def test_a_loose_data_directory_is_refused_with_the_command(tmp_path: Path, mode
     daemon.folder.chmod(mode)
     said = refused(daemon)
     assert f"Error: Others can reach the data directory {daemon.folder} (mode {mode:o}" in said
-    assert f"Try: Run: chmod 700 {daemon.folder}\n" in said
+    assert f"Try: chmod 700 {daemon.folder}\n" in said
     assert list(daemon.folder.iterdir()) == []
     assert stat.S_IMODE(daemon.folder.stat().st_mode) == mode
 
