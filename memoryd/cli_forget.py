@@ -18,6 +18,7 @@ from memoryd.errors import InvalidInput, NotFound
 
 CONFIRMATION = "forget everything"
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+NOTHING = {"since": 1, "until": 0}  # a filter that no memory can match
 SHOWN = 70  # characters of each memory in a preview
 
 
@@ -66,14 +67,16 @@ def _selection(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _forget_each(options: argparse.Namespace) -> int:
-    if options.purge:
-        raise InvalidInput("--purge needs a filter or --everything.", code="purge_with_names")
     code = 0
     async with connect(options) as daemon:
+        if options.purge:  # asked first: if it cannot be done, nothing is forgotten
+            await daemon.forget_where(**NOTHING, dry_run=True, purge=True)
         for wanted in options.memories:
             if not await _forget_one(daemon, wanted, options):
                 complain(NotFound(f"There is no memory {wanted!r}."))
                 code = 1
+        if options.purge and not options.dry_run:
+            await daemon.forget_where(**NOTHING, purge=True)
     return code
 
 

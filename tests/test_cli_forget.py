@@ -13,6 +13,7 @@ import pytest
 from memoryd import cli_forget
 from memoryd.cli import main
 from memoryd.cli_forget import CONFIRMATION
+from memoryd.engine.engine import Engine
 from tests.daemons import Daemon, Lines
 
 Capture = pytest.CaptureFixture[str]
@@ -90,7 +91,6 @@ def test_names_and_ids_can_be_tried_first(run: Any) -> None:
         ("forget", "name", "--everything"),
         ("forget", "--everything", "--type", "fact", "--yes"),
         ("forget", "--type", "gossip"),
-        ("forget", "name", "--purge"),
     ],
 )
 def test_what_is_not_clear_is_refused(run: Any, daemon: Daemon, words: tuple[str, ...]) -> None:
@@ -102,6 +102,14 @@ def test_what_is_not_clear_is_refused(run: Any, daemon: Daemon, words: tuple[str
 def test_a_span_that_is_none_is_wrong_usage() -> None:
     with pytest.raises(SystemExit):
         main(["forget", "--older-than", "soon"])
+
+
+@pytest.mark.skipif(hasattr(Engine, "purge"), reason="purging is available")
+def test_without_a_purge_nothing_is_forgotten_in_its_name(run: Any, daemon: Daemon) -> None:
+    run("store", "Stays.", "--name", "stays")
+    for words in (("stays",), ("--type", "fact"), ("--everything", "--yes")):
+        assert "Purging is not available" in run("forget", *words, "--purge", fails=1)
+    assert count(daemon) == 1
 
 
 class Terminal(io.StringIO):
