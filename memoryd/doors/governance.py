@@ -1,7 +1,8 @@
 """What a person governs memories with, by the `memoryd` command: callable, never advertised.
 
 An agent pays for every tool in its prompt and has no business here, so none of these is listed;
-and a call is served only on the local socket, which nobody but the owner can reach.
+and a call is served only on the local socket, which nobody but the owner can reach, and there not
+to what came by the shim, which speaks for an agent.
 """
 
 from __future__ import annotations

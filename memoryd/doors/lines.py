@@ -158,7 +158,9 @@ class Connection:
                     self._done(answer.message.id)
 
     def _resume(self, session_id: object) -> None:
-        """The shim goes on with the session that its client had before a restart."""
+        """The shim goes on with the session that its client had before a restart. Behind it is an
+        agent, who is not the owner, whatever a poisoned memory may talk it into."""
+        self._peer.local = False
         try:
             self._peer.session_id = label(session_id, "session_id") or self._peer.session_id
         except InvalidInput:

@@ -23,7 +23,7 @@ ANSWER_CHARS = 400_000  # of recalled text in one answer
 @dataclass(slots=True)
 class Peer:
     """The connection that a call came in by. `session_id` None: it has no session of its own.
-    `local`: by the socket that only the owner of the memories can reach."""
+    `local`: by the socket that only the owner of the memories can reach, and not by the shim."""
 
     session_id: str | None
     local: bool = False

@@ -20,6 +20,7 @@ import memoryd
 from memoryd.doors import web
 from memoryd.doors.governance import CALLS
 from tests.daemons import INITIALIZE, Daemon, Lines
+from tests.doors.test_mcp import connected
 
 ROOT = Path(__file__).parent.parent.parent
 NOBODY = 65_534
@@ -76,6 +77,14 @@ def test_governing_is_for_the_local_socket(daemon: Daemon, token: str, name: str
     headers |= {"MCP-Protocol-Version": "2026-07-28", "MCP-Method": "tools/call", "MCP-Name": name}
     said = httpx.post(url(daemon), json=body, headers=headers, trust_env=False, timeout=30).text
     assert "not_local" in said, said
+
+
+async def test_an_agent_behind_the_shim_cannot_govern(daemon: Daemon, token: str) -> None:
+    """Not even one that a poisoned memory has told the name of the call."""
+    async with connected(daemon, "stdio", "auto", token) as client:
+        answer = await client.call_tool("forget_where", {"everything": True})
+        assert answer.is_error
+        assert (answer.meta or {})["memoryd/error"]["code"] == "not_local"
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "POST", "GET", "DELETE"])
