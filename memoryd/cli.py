@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     _add_daemon_verbs(verbs)
     _add_memory_verbs(verbs)
     _add_store_verbs(verbs)
+    _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
     return top
 
@@ -93,20 +94,34 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     search.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
     search.add_argument("--max-tokens", type=int, metavar="N", help="budget of the whole answer")
     search.add_argument("--explain", action="store_true", default=None, help="say why it was found")
-    for verb in (store, search):
-        verb.add_argument("--session", metavar="ID", help="the session it belongs to")
-        verb.add_argument(
-            "--metadata",
-            type=_pair,
-            action="append",
-            metavar="KEY=VALUE",
-            help="may be repeated; a value that is JSON is taken as such",
-        )
+    _add_common(store, search)
     get = _add(verbs, "get", "cli_memories:get", "show one memory")
     get.add_argument("memory", metavar="ID_OR_NAME")
-    forget = _add(verbs, "forget", "cli_memories:forget", "delete memories for good")
-    forget.add_argument("memories", metavar="ID_OR_NAME", nargs="+")
-    _add_json(store, search, get, forget)
+    _add_json(store, search, get)
+
+
+def _add_governing_verbs(verbs: Verbs) -> None:
+    forget = _add(verbs, "forget", "cli_forget:forget", "delete memories for good")
+    forget.add_argument("memories", metavar="ID_OR_NAME", nargs="*")
+    forget.add_argument("--type", metavar="TYPE", help="all of fact, conversation or context")
+    forget.add_argument("--older-than", type=_span, metavar="SPAN", help="such as 12h, 7d or 2w")
+    forget.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
+    forget.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
+    _add_common(forget)
+    forget.add_argument("--everything", action="store_true", help="all memories; asks first")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
+    forget.add_argument("--purge", action="store_true", help="remove the bytes from the disk too")
+    export = _add(
+        verbs, "export", "cli_export:export", "write all memories to a file of JSON lines"
+    )
+    export.add_argument("file", metavar="FILE", nargs="?", default="-", help="- or none: stdout")
+    export.add_argument("--embeddings", action="store_true", help="with their vectors")
+    export.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    take = _add(verbs, "import", "cli_import:take_in", "read memories from such a file")
+    take.add_argument("file", metavar="FILE", help="- reads stdin")
+    take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
+    _add_json(forget, export, take)
 
 
 def _add_store_verbs(verbs: Verbs) -> None:
@@ -129,7 +144,11 @@ def _add_machine_verbs(verbs: Verbs) -> None:
         verbs, "service", "cli_service:service", "have systemd or launchd keep the daemon"
     )
     service.add_argument("action", choices=("install", "uninstall", "status"))
-    _add_json(setup, service)
+    doctor = _add(
+        verbs, "doctor", "cli_doctor:doctor", "find what is wrong and say how to repair it"
+    )
+    doctor.add_argument("--fix", action="store_true", help="repair what can be repaired")
+    _add_json(setup, service, doctor)
 
 
 def _add(verbs: Verbs, name: str, place: str, text: str) -> argparse.ArgumentParser:
@@ -146,6 +165,19 @@ def _add_places(part: argparse.ArgumentParser, default: str | None) -> None:
     part.add_argument("--socket", metavar="PATH", default=default, help="where the daemon listens")
 
 
+def _add_common(*verbs: argparse.ArgumentParser) -> None:
+    for verb in verbs:
+        verb.add_argument("--session", metavar="ID", help="the session it belongs to")
+        verb.add_argument(
+            "--metadata",
+            "--meta",
+            type=_pair,
+            action="append",
+            metavar="KEY=VALUE",
+            help="may be repeated; a value that is JSON is taken as such",
+        )
+
+
 def _add_json(*verbs: argparse.ArgumentParser) -> None:
     for verb in verbs:
         verb.add_argument("--json", action="store_true", help="answer in JSON")
@@ -156,6 +188,12 @@ def _count(text: str) -> int:
     if number < 0:
         raise ValueError(text)
     return number
+
+
+def _span(text: str) -> float:
+    from memoryd.cli_forget import seconds
+
+    return seconds(text)
 
 
 def _pair(text: str) -> tuple[str, object]:

@@ -14,7 +14,6 @@ from memoryd.cli_text import (
     DIM,
     age,
     clean,
-    complain,
     moment,
     note,
     paint,
@@ -77,11 +76,6 @@ def get(options: argparse.Namespace) -> int:
     return 0
 
 
-def forget(options: argparse.Namespace) -> int:
-    """Delete each; those that were not there make the exit code 1."""
-    return asyncio.run(_forget(options))
-
-
 def _connect(options: argparse.Namespace) -> Client:
     return Client(options.socket, data_dir=options.data_dir, config=options.config, start=True)
 
@@ -118,21 +112,6 @@ async def _search(options: argparse.Namespace) -> Page:
 async def _get(options: argparse.Namespace) -> Memory | None:
     async with _connect(options) as memory:
         return await memory.get(options.memory)
-
-
-async def _forget(options: argparse.Namespace) -> int:
-    code = 0
-    async with _connect(options) as memory:
-        for wanted in options.memories:
-            answer = await memory.forget(wanted)
-            if options.json:
-                say_json(answer)
-            elif answer["success"]:
-                say(f"Forgot {clean(wanted)}")
-            if not answer["success"]:
-                complain(_missing(wanted))
-                code = 1
-    return code
 
 
 def _stdin() -> str:

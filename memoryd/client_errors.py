@@ -41,7 +41,8 @@ KINDS: dict[str, type[MemorydError]] = {
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, MemorydError)
 }
-KINDS["warming"] = MemorydError  # of the doors, which a client does not have
+for _code in ("warming", "rate_limited", "too_many_connections"):
+    KINDS[_code] = MemorydError  # of the doors, which a client does not have
 
 
 def told(error: Mapping[str, Any]) -> MemorydError:

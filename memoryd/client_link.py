@@ -95,9 +95,11 @@ class Launch:
         """Why it ended, as far as its first words tell."""
         said = self.words.read_text(errors="replace").splitlines()
         blamed = [line.removeprefix("Error: ") for line in said if line.startswith("Error: ")]
+        advice = [line.removeprefix("Try: ") for line in said if line.startswith("Try: ")]
         reason = blamed[-1] if blamed else f"It ended with exit code {code}."
+        look = f"Look at {self.log} and {self.words}"
         return DaemonNotStarted(
-            f"The daemon could not start. {reason}", hint=f"Look at {self.log} and {self.words}"
+            f"The daemon could not start. {reason}", hint=advice[-1] if advice else look
         )
 
 

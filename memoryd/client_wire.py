@@ -143,7 +143,7 @@ def _line(message: Message) -> bytes:
 def _result(message: Message) -> Message:
     """The result of a call and of the tool in it; raises what either refused."""
     if error := message.get("error"):
-        if message.get("id") is None:
+        if message.get("id") is None and not (error.get("data") or {}).get("memoryd/error"):
             text, hint = str(error.get("message", "")), "Send less at a time."
             raise InvalidInput(text, code="call_too_long", hint=hint)
         raise told_in_words(str(error.get("message", "")))

@@ -30,6 +30,7 @@ from memoryd.doors.tokens import read_token
 from memoryd.doors.web import serve_web
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.observe import log_to_file, log_to_stderr
+from memoryd.permissions import data_faults, refuse
 from memoryd.places import raise_file_limit, try_lock
 from memoryd.settings import Config, DoorSettings
 from memoryd.systemd import feed_watchdog, notify, passed_socket
@@ -92,8 +93,8 @@ class Daemon:
         self, tasks: anyio.abc.TaskGroup, listening: socket.socket, token: str
     ) -> None:
         doors, lowlevel = self._config.doors, self._server.lowlevel
-        limits = Limits(line_bytes=doors.max_line_bytes, calls=doors.max_calls)
-        local = LineDoor(lowlevel, limits, doors.max_connections, token)
+        limits = Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
+        local = LineDoor(lowlevel, limits, doors.max_connections, token, local=True)
         await tasks.start(local.serve, listening)
         if doors.tcp_port:
             token = read_token(_token_file(doors, self._config.memory.path))
@@ -144,9 +145,11 @@ class Daemon:
 
 @contextmanager
 def own(data_dir: Path) -> Iterator[None]:
-    """Be the only daemon of this directory inside the block; StoreBusy if there is another."""
+    """Be the only daemon of this directory inside the block; StoreBusy if there is another,
+    UnsafeFiles if others can reach it."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        refuse(data_faults(data_dir))
         handle = os.open(data_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as exc:
         raise StoreError(
@@ -178,4 +181,5 @@ def _token_file(doors: DoorSettings, data_dir: Path) -> Path:
 
 def _say(exc: MemorydError) -> None:
     log.error("cannot_serve", code=exc.code)
-    sys.stderr.write(f"Error: {exc.message}\n" + (f"Try: {exc.hint}\n" if exc.hint else ""))
+    hint = exc.hint.removeprefix("Run: ")
+    sys.stderr.write(f"Error: {exc.message}\n" + (f"Try: {hint}\n" if hint else ""))

@@ -4,6 +4,7 @@ MemorydError
 ├── InvalidInput       a request that cannot be served as asked; nothing was changed
 ├── NotFound           no memory has this id or name
 ├── ConfigError        a setting that is unknown, of the wrong type or out of range
+├── UnsafeFiles        others could reach the memories or the socket
 ├── StoreError         the store could not do it
 │   ├── StoreBusy          another process has this store open
 │   ├── StoreMismatch      the store was made for another model or schema
@@ -49,6 +50,12 @@ class ConfigError(MemorydError):
     """The configuration cannot be used; the message names the key and where it was set."""
 
     code = "config_invalid"
+
+
+class UnsafeFiles(MemorydError):
+    """A file or directory is not its owner's alone; `code` says in which way."""
+
+    code = "files_unsafe"
 
 
 class StoreError(MemorydError):

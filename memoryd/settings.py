@@ -97,6 +97,7 @@ class DoorSettings:
     token_file: str = ""
     max_connections: int = field(default=1000, metadata={"least": 1})
     max_calls: int = field(default=64, metadata={"least": 1})
+    max_calls_per_second: int = field(default=2000, metadata={"least": 0})
     max_line_bytes: int = field(default=4_194_304, metadata={"least": 1024})
 
 

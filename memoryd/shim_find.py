@@ -173,7 +173,8 @@ class Finder:
             return ""
         lines = [line.strip() for line in said if line.strip()]
         blamed = [line for line in lines if line.startswith("Error:")] or lines
-        return f": {blamed[-1][:300]}" if blamed else ""
+        advice = [f" {line[:300]}" for line in lines if line.startswith("Try:")][-1:]
+        return f": {blamed[-1][:300]}{''.join(advice)}" if blamed else ""
 
 
 def make_private(folder: Path) -> None:

@@ -203,3 +203,10 @@ async def _serve_reranker(engine: Engine, folder: str) -> None:
     except EmbedError as exc:
         log.warning("rerank_model_unusable", code=exc.code)
         engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())
+
+
+def look_at_store(config: Config) -> list[tuple[str, str, str]]:
+    """Faults of the embedded store's files, each a code, a sentence and a hint."""
+    from memoryd.adapters.chroma_look import look
+
+    return look(config.memory.path) if config.store.mode == "embedded" else []

@@ -12,7 +12,9 @@ PACKAGE = Path(__file__).parent.parent / "memoryd"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # What each layer may import of ours. Wiring and daemon may import all but the command line.
-WORDS = set("model errors ports settings config places metadata observe tasks systemd".split())
+WORDS = set(
+    "model errors ports settings config places permissions metadata observe tasks systemd".split()
+)
 WORDS |= {"scrub", "scrub_named", "scrub_output", "scrub_patterns", "scrub_values"}
 MAY = {
     "words": {"words"},

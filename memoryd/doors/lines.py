@@ -23,6 +23,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from memoryd.doors.rate import RATE_LIMITED, Rate, refusal, too_fast
 from memoryd.doors.tools import PEER, Peer
 from memoryd.engine.checks import label
 from memoryd.engine.windows import new_session_id
@@ -40,6 +41,7 @@ class Limits:
 
     line_bytes: int = 4 << 20
     calls: int = 64  # under way at a time
+    calls_per_second: float = 0.0  # 0: as many as come
     send_seconds: float = 60.0  # a client that takes nothing for so long is gone
     drain_seconds: float = 30.0  # for answers after the client closed its sending half
 
@@ -78,12 +80,13 @@ def _pieces(data: bytes) -> list[bytes]:
 class Connection:
     """The two directions of one client and the calls that are under way."""
 
-    def __init__(self, stream: ByteStream, limits: Limits) -> None:
+    def __init__(self, stream: ByteStream, limits: Limits, *, local: bool = False) -> None:
         self._stream = stream
         self._limits = limits
         self._open: set[str | int] = set()
         self._changed = anyio.Event()
-        self._peer = Peer(new_session_id())
+        self._peer = Peer(new_session_id(), local)
+        self._rate = Rate(limits.calls_per_second)
 
     async def serve(self, server: Server[Any]) -> None:
         """Until the client is gone."""
@@ -125,6 +128,10 @@ class Connection:
             await answers.send(SessionMessage(exc.answer))
             return
         if isinstance(message, types.JSONRPCRequest):
+            if not self._rate.allows():
+                told = too_fast(self._limits.calls_per_second)
+                await answers.send(SessionMessage(refusal(RATE_LIMITED, told, message.id)))
+                return
             await self._until(lambda: len(self._open) < self._limits.calls)
             self._open.add(message.id)
         elif isinstance(message, types.JSONRPCNotification):
@@ -140,7 +147,7 @@ class Connection:
     ) -> None:
         async with answers:
             async for answer in answers:
-                text = _text(answer.message)
+                text = text_of(answer.message)
                 try:
                     with anyio.fail_after(self._limits.send_seconds):
                         await self._stream.send(text.encode() + b"\n")
@@ -151,7 +158,9 @@ class Connection:
                     self._done(answer.message.id)
 
     def _resume(self, session_id: object) -> None:
-        """The shim goes on with the session that its client had before a restart."""
+        """The shim goes on with the session that its client had before a restart. Behind it is an
+        agent, who is not the owner, whatever a poisoned memory may talk it into."""
+        self._peer.local = False
         try:
             self._peer.session_id = label(session_id, "session_id") or self._peer.session_id
         except InvalidInput:
@@ -175,7 +184,7 @@ class Connection:
                 await self._until(lambda: not self._open)
 
 
-def _text(message: Any) -> str:
+def text_of(message: Any) -> str:
     """A message as JSON. Half characters that a client sent and gets back are escaped."""
     try:
         return str(message.model_dump_json(by_alias=True, exclude_unset=True))

@@ -18,14 +18,18 @@ from anyio.abc import SocketAttribute, SocketListener
 from mcp.server.lowlevel import Server
 
 from memoryd import places
-from memoryd.doors.lines import Connection, Limits
+from memoryd.doors.lines import Connection, Limits, text_of
+from memoryd.doors.rate import TOO_MANY, refusal, too_many
 from memoryd.errors import MemorydError
+from memoryd.permissions import directory_faults, refuse
 from memoryd.places import peer_uid
 
 log = structlog.get_logger()
 BACKLOG = 1024
 TOKEN_BYTES = 512  # longest token line
 TOKEN_SECONDS = 10.0
+LINGER = 1.0  # seconds for a client that is turned away to read why
+MOST_REFUSED = 100  # of them at a time; more are closed without a word
 
 
 class CannotListen(MemorydError):
@@ -51,6 +55,7 @@ def bind_unix(path: Path) -> socket.socket:
     """A listening socket that only its owner can reach."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        refuse(directory_faults(path.parent, "socket directory"))
         if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
             raise CannotListen(f"{path} is in the way: it is not a socket.")
         if _answers(path):
@@ -87,7 +92,11 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     """A listening TCP socket."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        # Inherited by every connection: an answer in two parts must not wait 40 ms for the
+        # first to be acknowledged.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except OSError as exc:
         raise CannotListen(
             f"Cannot listen on {host}:{port}: {exc.strerror or exc}.", hint="Choose another port."
@@ -95,14 +104,25 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 class LineDoor:
-    """Serves connections of one listening socket. With a token, its line must come first."""
+    """Serves connections of one listening socket. With a token, its line must come first.
+    `local`: it is the owner's own door, who may do more there than others elsewhere."""
 
-    def __init__(self, server: Server[Any], limits: Limits, most: int, token: str = "") -> None:
+    def __init__(
+        self,
+        server: Server[Any],
+        limits: Limits,
+        most: int,
+        token: str = "",
+        *,
+        local: bool = False,
+    ) -> None:
         self._server = server
         self._limits = limits
         self._most = most
         self._token = token.encode()
+        self._local = local
         self.connections = 0
+        self._refused = 0
 
     async def serve(
         self,
@@ -121,18 +141,40 @@ class LineDoor:
         try:
             async with stream:
                 if self.connections >= self._most:
-                    log.warning("connection_refused", reason="too many", most=self._most)
+                    await self._turn_away(stream)
                     return
                 self.connections += 1
                 try:
                     if await self._admitted(stream):
-                        await Connection(stream, self._limits).serve(self._server)
+                        await self._connection(stream).serve(self._server)
                 finally:
                     self.connections -= 1
         except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # the client went away
         except* Exception as group:
             log.error("connection_failed", error=[type(e).__name__ for e in group.exceptions])
+
+    async def _turn_away(self, stream: anyio.abc.SocketStream) -> None:
+        """Say that the door is full. The end is waited for a moment: closed at once, with what
+        the client sent unread, the words might not arrive."""
+        log.warning("connection_refused", reason="too many", most=self._most)
+        if self._refused >= MOST_REFUSED:
+            return
+        self._refused += 1
+        try:
+            with anyio.move_on_after(LINGER):
+                line = text_of(refusal(TOO_MANY, too_many(self._most)))
+                await stream.send(line.encode() + b"\n")
+                await stream.send_eof()
+                while True:
+                    await stream.receive()
+        except anyio.EndOfStream:
+            pass
+        finally:
+            self._refused -= 1
+
+    def _connection(self, stream: anyio.abc.SocketStream) -> Connection:
+        return Connection(stream, self._limits, local=self._local)
 
     async def _admitted(self, stream: anyio.abc.SocketStream) -> bool:
         if not self._token:

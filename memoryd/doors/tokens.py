@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
 from pathlib import Path
 
 from memoryd.errors import MemorydError
+from memoryd.permissions import file_faults, refuse
 
 
 class BadToken(MemorydError):
@@ -17,7 +17,7 @@ class BadToken(MemorydError):
 
 
 def read_token(path: Path) -> str:
-    """The token; made if there is none. A file that others can read is refused."""
+    """The token; made if there is none. UnsafeFiles for a file that others can read."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -32,11 +32,10 @@ def read_token(path: Path) -> str:
 
 def _checked(path: Path) -> str:
     try:
-        mode, token = path.stat().st_mode, path.read_text().strip()
+        refuse(file_faults(path, "token file"))
+        token = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as exc:
         raise BadToken(f"The token file {path} cannot be read.") from exc
-    if stat.S_IMODE(mode) & 0o077:
-        raise BadToken(f"Others can read the token in {path}.", hint=f"Run: chmod 600 {path}")
     if len(token) < 16 or any(c.isspace() for c in token):
         raise BadToken(
             f"{path} holds no usable token.", hint="Remove it: a new one is made at the next start."

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from memoryd.doors import render
+from memoryd.doors import governance, render
 from memoryd.doors.admin import ADMIN
 from memoryd.doors.gate import Gate
 from memoryd.doors.schemas import TOOLS
@@ -24,9 +24,11 @@ ANSWER_CHARS = 400_000  # of recalled text in one answer
 
 @dataclass(slots=True)
 class Peer:
-    """The connection that a call came in by. `session_id` None: it has no session of its own."""
+    """The connection that a call came in by. `session_id` None: it has no session of its own.
+    `local`: by the socket that only the owner of the memories can reach, and not by the shim."""
 
     session_id: str | None
+    local: bool = False
 
 
 # Set by each door around a connection; sessions are ours, never the protocol library's.
@@ -39,6 +41,7 @@ class Tools:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
+        self._known |= governance.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "search_memories": _search,
             "store_memory": _store,
@@ -47,6 +50,7 @@ class Tools:
             "get_context": _get_context,
             "clear_context": _clear_context,
             **ADMIN,
+            **governance.CALLS,
         }
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None) -> Arguments:
@@ -55,8 +59,10 @@ class Tools:
             raise InvalidInput(
                 f"There is no tool {name[:100]!r}.",
                 code="tool_unknown",
-                hint=f"Use one of {', '.join(self._known)}.",
+                hint=f"Use one of {', '.join(tool.name for tool in TOOLS)}.",
             )
+        if name in ADMIN or name in governance.CALLS:
+            _check_local(name)
         given = self._given(name, arguments or {})
         return await self._calls[name](await self._gate.engine(), given)
 
@@ -72,6 +78,17 @@ class Tools:
                     hint=f"Did you mean {near[0]}?" if near else f"Use {', '.join(sorted(known))}.",
                 )
         return {key: value for key, value in arguments.items() if value is not None and value != ""}
+
+
+def _check_local(name: str) -> None:
+    """InvalidInput unless the call came in by the local socket."""
+    peer = PEER.get(None)
+    if peer is None or not peer.local:
+        raise InvalidInput(
+            f"{name} is for the owner of this machine's memories.",
+            code="not_local",
+            hint="Use the memoryd command on the machine itself.",
+        )
 
 
 async def _search(engine: Engine, given: Arguments) -> Arguments:

@@ -22,8 +22,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memoryd import __version__
 from memoryd.doors.gate import Gate
+from memoryd.doors.rate import Rate, RateLimited, too_fast
 from memoryd.doors.server import McpServer
 from memoryd.doors.tools import PEER, Peer
+from memoryd.doors.web_limit import limited
 from memoryd.settings import DoorSettings
 
 OPEN_PATHS = ("/health",)  # says that it lives, and nothing else
@@ -33,8 +35,10 @@ LOCAL = ("127.0.0.1", "localhost", "[::1]")
 class Guard:
     """Lets in what has the token and was meant for us."""
 
-    def __init__(self, app: ASGIApp, token: str, hosts: set[str]) -> None:
+    def __init__(self, app: ASGIApp, token: str, hosts: set[str], rate: float = 0.0) -> None:
         self._app = app
+        self._most = rate
+        self._rate = Rate(rate)  # of the door: HTTP has no connections worth the name
         self._token = f"Bearer {token}".encode()
         self._hosts = hosts
 
@@ -57,6 +61,8 @@ class Guard:
         given = headers.get("authorization", "").encode()
         if path not in OPEN_PATHS and not hmac.compare_digest(given, self._token):
             return _no(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
+        if path not in OPEN_PATHS and not self._rate.allows():
+            return _no(429, RateLimited.code, too_fast(self._most).message)
         return None
 
 
@@ -70,7 +76,9 @@ class _Server(uvicorn.Server):
         return nullcontext()  # signals are the daemon's
 
 
-def web_app(server: McpServer, gate: Gate, token: str, hosts: set[str], limit: int) -> ASGIApp:
+def web_app(
+    server: McpServer, gate: Gate, doors: DoorSettings, token: str, hosts: set[str]
+) -> ASGIApp:
     """The guarded application."""
 
     async def health(request: Request) -> JSONResponse:
@@ -78,11 +86,11 @@ def web_app(server: McpServer, gate: Gate, token: str, hosts: set[str], limit: i
 
     app: Starlette = server.lowlevel.streamable_http_app(
         custom_starlette_routes=[Route("/health", health)],
-        max_request_body_size=limit,
+        max_request_body_size=doors.max_line_bytes,
         # Checked by Guard already, and more strictly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Guard(app, token, hosts)
+    return Guard(app, token, hosts, doors.max_calls_per_second)
 
 
 async def serve_web(
@@ -98,9 +106,14 @@ async def serve_web(
     port = listening.getsockname()[1]
     names = {*LOCAL, doors.http_host}
     hosts = {f"{name}:{port}" for name in names} | (names if port == 80 else set())
-    app = web_app(server, gate, token, hosts, doors.max_line_bytes)
+    app = web_app(server, gate, doors, token, hosts)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1
+        app,
+        http=limited(doors.max_connections),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
     http = _Server(config)
     async with anyio.create_task_group() as tasks:

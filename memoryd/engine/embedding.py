@@ -146,7 +146,8 @@ class Lane:
         for n, (job, i) in enumerate(batch):
             if error is None:
                 job.vectors[i] = vectors[n]
-                self._cache.put(texts[n], vectors[n])
+                # A copy: a row of the batch would keep all of the batch in RAM.
+                self._cache.put(texts[n], vectors[n].copy())
             else:
                 job.error = error
             job.left -= 1

@@ -12,26 +12,29 @@ from zoneinfo import ZoneInfo
 import anyio
 
 from memoryd.engine.embedding import Embedding
+from memoryd.engine.exports import Exported, Exporter
+from memoryd.engine.governance import Governance
+from memoryd.engine.imports import Arrival, Imports
 from memoryd.engine.index import Index
-from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.recall import Recall
 from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
-from memoryd.model import DAY, Lifetimes, Stored
-from memoryd.ports import Backup, Encoder, Reranker, Shelf, Store
+from memoryd.model import DAY, Lifetimes, Memory, Stored
+from memoryd.ports import Backup, Encoder, Passage, Reranker, Shelf, Store
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
 
-class Engine(Memories, Recall):
+class Engine(Governance, Imports, Recall):
     """Everything a door can ask for."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._upkeep = Upkeep(parts, self)
         self._windows = Windows(parts, self)
+        self._exporter = Exporter(parts)
 
     @property
     def zone(self) -> tzinfo | None:
@@ -51,6 +54,29 @@ class Engine(Memories, Recall):
     async def clear_window(self, session_id: str) -> int:
         """Empty a session's window; the memories remain. How many messages it held."""
         return await self._windows.clear(session_id)
+
+    async def export_page(self, after: str | None = None) -> Exported:
+        """A page of all memories with their vectors, in the order of their ids."""
+        return await self._exporter.page(after)
+
+    async def take_in(
+        self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
+    ) -> Arrival:
+        """Keep a memory of an export as it was; its session's window is read anew."""
+        arrived = await super().take_in(memory, passages, overwrite=overwrite)
+        if memory.session_id is not None and arrived.changed:
+            self._windows.drop(memory.session_id)
+        return arrived
+
+    @property
+    def model(self) -> tuple[str, int] | None:
+        """The model that serves, and how many numbers its vectors have."""
+        encoder = self._parts.embedding.encoder
+        return (encoder.model, encoder.dimension) if encoder else None
+
+    @property
+    def max_content_bytes(self) -> int:
+        return self._parts.memory.max_content_bytes
 
     def state(self) -> dict[str, Any]:
         """Counts and model, for status."""

@@ -200,6 +200,12 @@ class Index:
         """Whether the slot still holds what it held."""
         return self._entries[slot] is entry
 
+    def vector_bytes(self, id: str) -> int:
+        """How much the vectors of a memory take."""
+        slot = self._ids.get(id)
+        entry = None if slot is None else self._entries[slot]
+        return 0 if entry is None else 4 * self._vectors.dimension * len(entry.rows)
+
     def slot(self, id: str) -> int | None:
         """Where a memory is."""
         return self._ids.get(id)

@@ -8,7 +8,7 @@ expiry in `upkeep`.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +62,7 @@ class Memories:
         asked = replace(asked, **safe)
         # Embedding first: nobody who wants the same name or fact waits for the model.
         passages = await commits.embed(self._parts, asked)
-        async with self._parts.locks.hold(_keys(asked)):
+        async with self._parts.locks.hold(keys_of(asked)):
             stored = await self._settle(Record(asked, passages))
         if not passages:
             warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
@@ -99,7 +99,7 @@ class Memories:
         wanted = replace(found, **changes)
         if (wanted.content, who(wanted)) != (found.content, who(found)):
             fresh = await commits.embed(self._parts, wanted)
-        keys = [_id_key(found.id)] + ([_name_key(changes["name"])] if changes.get("name") else [])
+        keys = [id_key(found.id)] + ([name_key(changes["name"])] if changes.get("name") else [])
         async with self._parts.locks.hold(keys):
             before = await self._existing(found.id)
             after = revised(before, changes, expires_at, self._parts)
@@ -114,20 +114,23 @@ class Memories:
         if memory is None:
             return Forgotten(False, str(id_or_name))
         alive = not is_expired(memory, self._parts.clock())
-        async with self._parts.locks.hold([_id_key(memory.id)]):
+        async with self._parts.locks.hold([id_key(memory.id)]):
             gone = await commits.drop(self._parts, [memory.id])
         return Forgotten(alive and memory.id in gone, memory.id)
 
     async def drop_expired(self, ids: list[str], now: float) -> int:
         """Delete those of `ids` that are still due: an update may have come in between."""
-        async with self._parts.locks.hold(map(_id_key, ids)):
-            known = {id: self._parts.index.get(id) for id in ids}
-            due = [id for id, memory in known.items() if memory is None or is_expired(memory, now)]
-            return len(await commits.drop(self._parts, due)) if due else 0
+        return len(await self.drop_if(ids, lambda m: m is None or is_expired(m, now)))
+
+    async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
+        """Delete those of `ids` for which it holds, in one commit; which of them are gone."""
+        async with self._parts.locks.hold(map(id_key, ids)):
+            due = [id for id in ids if holds(self._parts.index.get(id))]
+            return await commits.drop(self._parts, due) if due else set()
 
     async def embed_pending(self, id: str) -> None:
         """Give a memory that was stored without a model its vectors."""
-        async with self._parts.locks.hold([_id_key(id)]):
+        async with self._parts.locks.hold([id_key(id)]):
             memory = self._parts.index.get(id)
             if memory is not None and self._parts.index.is_pending(id):
                 await commits.commit(
@@ -173,7 +176,7 @@ class Memories:
             if place is None:
                 await commits.commit(self._parts, record)
                 return Stored(asked.copy())
-            async with self._parts.locks.hold([_id_key(place.id)]):
+            async with self._parts.locks.hold([id_key(place.id)]):
                 if index.get(place.id) is not place:
                     continue  # changed or forgotten while we waited: look again
                 if twin is not None:
@@ -213,17 +216,17 @@ class Memories:
 
 
 # Locks are taken in the order of their keys: fact, then name, then id, everywhere.
-def _id_key(id: str) -> str:
+def id_key(id: str) -> str:
     return f"3:{id}"
 
 
-def _name_key(name: str) -> str:
+def name_key(name: str) -> str:
     return f"2:{name}"
 
 
-def _keys(memory: Memory) -> list[str]:
+def keys_of(memory: Memory) -> list[str]:
     """What a store of this memory competes for."""
-    keys = [_name_key(memory.name)] if memory.name else []
+    keys = [name_key(memory.name)] if memory.name else []
     if memory.type is MemoryType.FACT:
         keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
     return keys

@@ -95,6 +95,10 @@ class Windows:
             self._window(session).ids.clear()
         return len(held)
 
+    def drop(self, session_id: str) -> None:
+        """Let a window leave RAM: its messages changed behind its back."""
+        self._windows.pop(session_id, None)
+
     async def _mark(self, memory: Memory) -> None:
         with contextlib.suppress(NotFound):  # forgotten or expired meanwhile
             await self._memories.update(memory.id, metadata={**memory.metadata, CLEARED: True})

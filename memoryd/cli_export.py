@@ -1,0 +1,82 @@
+"""`memoryd export`: all memories, page by page, into a file of JSON lines.
+
+A file is written beside its place and moved there when it is whole, so an export that is killed
+leaves no half of one; the next export begins anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from memoryd.cli_forget import connect
+from memoryd.cli_jsonl import Writer
+from memoryd.cli_progress import Progress
+from memoryd.cli_text import clean, note, say, say_json
+from memoryd.errors import InvalidInput, MemorydError
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write every memory; say how many."""
+    if options.file == "-":
+        count = asyncio.run(_export(options, sys.stdout.buffer))
+        sys.stdout.buffer.flush()
+        note(f"Exported {count} memories.")
+        return 0
+    path = Path(options.file)
+    if path.exists() and not options.overwrite:
+        raise InvalidInput(
+            f"{path} is there already.", code="file_exists", hint="Add --overwrite to replace it."
+        )
+    with _replacing(path) as file:
+        count = asyncio.run(_export(options, file))
+    if options.json:
+        say_json({"exported": count, "file": str(path), "bytes": path.stat().st_size})
+    else:
+        say(f"Exported {count} {'memory' if count == 1 else 'memories'} to {clean(str(path))}.")
+    return 0
+
+
+async def _export(options: argparse.Namespace, file: IO[bytes]) -> int:
+    writer = Writer(file)
+    async with connect(options) as daemon:
+        page = await daemon.export_page(None, embeddings=options.embeddings)
+        writer.head(page["total"], page["model"], page["dimension"], options.embeddings)
+        with Progress("Exporting", page["total"]) as progress:
+            while True:
+                for fields in page["memories"]:
+                    writer.memory(fields)
+                progress.at(writer.count)
+                if page["after"] is None:
+                    break
+                page = await daemon.export_page(page["after"], embeddings=options.embeddings)
+    writer.end()
+    return writer.count
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its place when it is whole and on the disk; only its owner reads it."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.unlink(missing_ok=True)  # of an export that was killed
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+        os.replace(part, path)
+    except OSError as exc:
+        raise MemorydError(
+            f"{path} cannot be written: {exc.strerror or exc}.", code="file_unwritable"
+        ) from exc

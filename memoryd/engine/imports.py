@@ -1,0 +1,167 @@
+"""Taking in memories as they were: ids, times, names and all, whole or not at all.
+
+Unlike `store` nothing is made up and nothing is merged. A memory that is there already, in every
+field, is known; one that stands in the way (the same id, the same name, or the same fact under
+another id) stays as it is unless it is to be overwritten. So importing twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from memoryd.engine import checks, commits
+from memoryd.engine.memories import Memories, id_key, keys_of
+from memoryd.engine.secrecy import without_secrets
+from memoryd.errors import InvalidInput
+from memoryd.metadata import check_metadata
+from memoryd.model import Memory, MemoryType, is_expired, parse_type
+from memoryd.ports import Passage, Record
+
+FIELDS = frozenset("id type content created_at expires_at metadata name session_id pinned".split())
+NEEDED = ("id", "type", "content", "created_at", "expires_at")
+
+
+class Outcome(StrEnum):
+    """What became of a memory that was to be imported."""
+
+    ADDED = "added"
+    REPLACED = "replaced"  # something that differed, as was asked for
+    KNOWN = "known"  # it was there already
+    KEPT = "kept"  # something that differs is there, and stays
+    EXPIRED = "expired"  # its time is over
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The outcome, and the memory that stood in the way."""
+
+    outcome: Outcome
+    rival: str | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether something was written."""
+        return self.outcome in (Outcome.ADDED, Outcome.REPLACED)
+
+
+class Imports(Memories):
+    """Memories that come from somewhere else."""
+
+    async def take_in(
+        self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
+    ) -> Arrival:
+        """Keep a memory as it is. Without `passages` it is embedded here."""
+        if is_expired(memory, self._parts.clock()):
+            return Arrival(Outcome.EXPIRED)
+        given = {"content": memory.content, "metadata": memory.metadata, "name": memory.name}
+        safe = replace(memory, **without_secrets(given, self._parts.memory.secrets)[0])
+        if safe != memory:  # its vectors know the secret
+            memory, passages = safe, ()
+        # A look before the model is asked: what is there already costs nothing.
+        if not (found := self._judged(memory, overwrite)).changed:
+            return found
+        vectors = passages or await commits.embed(self._parts, memory)
+        async with self._parts.locks.hold(keys_of(memory)):
+            while True:
+                rivals = self._rivals(memory)
+                ids = {memory.id, *(rival.id for rival in rivals)}
+                async with self._parts.locks.hold(map(id_key, ids)):
+                    if self._rivals(memory) != rivals:
+                        continue  # somebody was quicker: look again
+                    return await self._settle_in(Record(memory, vectors), rivals, overwrite)
+
+    async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
+        found = self._judged(record.memory, overwrite)
+        if found.changed:
+            if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
+                await commits.drop(self._parts, others)
+            await commits.commit(self._parts, record)
+        return found
+
+    def _judged(self, memory: Memory, overwrite: bool) -> Arrival:
+        """What is to become of it, as things are now."""
+        rivals = self._rivals(memory)
+        if not rivals:
+            return Arrival(Outcome.ADDED)
+        differing = [rival for rival in rivals if not _same(rival, memory)]
+        if not differing:
+            return Arrival(Outcome.KNOWN, rivals[0].id)
+        return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
+
+    def _rivals(self, memory: Memory) -> list[Memory]:
+        """The living memories that have its id, its name, or say the same under its name."""
+        index, now = self._parts.index, self._parts.clock()
+        found = [index.get(memory.id), index.named(memory.name) if memory.name else None]
+        if memory.type is MemoryType.FACT:
+            twins = index.facts(memory.content, memory.session_id)
+            found += [twin for twin in twins if twin.name == memory.name]
+        alive = {m.id: m for m in found if m is not None and not is_expired(m, now)}
+        return list(alive.values())
+
+
+def memory_from(fields: object, max_bytes: int) -> Memory:
+    """The memory that was written as these fields; InvalidInput if it could not be kept."""
+    if not isinstance(fields, Mapping):
+        raise _refused("A memory must be a mapping of names to values.")
+    if unknown := sorted(str(key)[:50] for key in fields if key not in FIELDS):
+        raise _refused(f"A memory has no field {unknown[0]!r}.")
+    if missing := [key for key in NEEDED if key not in fields]:
+        raise _refused(f"The field {missing[0]!r} is missing.")
+    id, created = fields["id"], _instant(fields["created_at"], "created_at")
+    if not isinstance(id, str) or not checks.ID.fullmatch(id):
+        raise _refused("The id is not one of memoryd: 20 hexadecimal digits.")
+    if created is None:
+        raise _refused("created_at is missing.")
+    return Memory(
+        id=id,
+        type=parse_type(fields["type"]),
+        content=checks.content(fields["content"], max_bytes),
+        created_at=created,
+        expires_at=_instant(fields["expires_at"], "expires_at"),
+        metadata=check_metadata(fields.get("metadata")),
+        name=checks.label(fields.get("name"), "name"),
+        session_id=checks.label(fields.get("session_id"), "session_id"),
+        pinned=checks.flag(fields.get("pinned", False), "pinned"),
+    )
+
+
+def fields_of(memory: Memory) -> dict[str, Any]:
+    """The memory as plain values that `memory_from` reads back exactly."""
+    made: dict[str, Any] = {
+        "id": memory.id,
+        "type": str(memory.type),
+        "content": memory.content,
+        "created_at": memory.created_at,
+        "expires_at": memory.expires_at,
+        "metadata": dict(memory.metadata),
+    }
+    extra = {"name": memory.name, "session_id": memory.session_id, "pinned": memory.pinned or None}
+    return made | {key: value for key, value in extra.items() if value is not None}
+
+
+def _instant(value: object, what: str) -> float | None:
+    """Epoch seconds as they are; a date in words would not come back exactly."""
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if abs(value) <= checks.LATEST:  # which NaN and infinity are not
+            return float(value)
+    raise _refused(f"{what} is not a number of epoch seconds.")
+
+
+def _same(one: Memory, other: Memory) -> bool:
+    """Equal in everything; a fact may have come by another id at another time."""
+    if one.id != other.id:
+        one = replace(one, id=other.id, created_at=other.created_at)
+    plain = (replace(one, metadata={}), replace(other, metadata={}))
+    # As JSON: to Python 1, 1.0 and True are the same.
+    texts = [json.dumps(memory.metadata, sort_keys=True) for memory in (one, other)]
+    return plain[0] == plain[1] and texts[0] == texts[1]
+
+
+def _refused(message: str) -> InvalidInput:
+    return InvalidInput(message, code="import_invalid")

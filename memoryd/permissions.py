@@ -1,0 +1,111 @@
+"""Who can reach our files: nobody but their owner, or the daemon does not start.
+
+Memories are as private as a mailbox. A directory that others can list, a socket directory that
+others can write to (they could put a socket of theirs in the place of ours), a file of the store
+that is a link to somewhere else: each is a fault with a sentence and, where one command repairs
+it, that command. The daemon refuses the first one; `memoryd doctor` tells them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.errors import UnsafeFiles
+
+OTHERS = 0o077
+# Directories of everybody, or of much else: never to be narrowed for the sake of a socket.
+SHARED = stat.S_ISVTX
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something about a file that is not safe. `mode`: what it should have, if that repairs it."""
+
+    path: Path
+    code: str
+    message: str
+    hint: str
+    mode: int | None = None
+
+    def error(self) -> UnsafeFiles:
+        return UnsafeFiles(self.message, code=self.code, hint=self.hint)
+
+
+def refuse(faults: Iterator[Fault]) -> None:
+    """UnsafeFiles for the first fault, if there is one."""
+    for fault in faults:
+        raise fault.error()
+
+
+def data_faults(folder: Path) -> Iterator[Fault]:
+    """Of the data directory and what must not be a link in it."""
+    if not _checked_here() or not folder.exists():
+        return
+    if folder.is_symlink() and folder.stat().st_uid != os.getuid():
+        message = f"The data directory {folder} is a link to a directory of another user."
+        yield Fault(folder, "symlink_foreign", message, "Remove the link.")
+        return
+    yield from directory_faults(folder, "data directory")
+    for path in _entries(folder):
+        if path.is_symlink():
+            message = f"{path} is a link; the files of the store must be files."
+            yield Fault(path, "store_symlink", message, "Look where it leads, then remove it.")
+
+
+def directory_faults(folder: Path, what: str) -> Iterator[Fault]:
+    """Of a directory that must be its owner's alone."""
+    if not _checked_here():
+        return
+    found = folder.stat()
+    if found.st_uid != os.getuid():
+        message = f"The {what} {folder} belongs to another user (number {found.st_uid})."
+        yield Fault(folder, "owner_wrong", message, "Choose a directory of your own.")
+    elif (mode := stat.S_IMODE(found.st_mode)) & OTHERS:
+        shared = bool(mode & SHARED) or folder.resolve() in (Path.home(), Path("/"))
+        message = f"Others can reach the {what} {folder} (mode {mode & 0o777:o}, not 700)."
+        hint = "Choose a directory of its own." if shared else _chmod("700", folder)
+        yield Fault(folder, "mode_loose", message, hint, None if shared else 0o700)
+
+
+def file_faults(path: Path, what: str) -> Iterator[Fault]:
+    """Of a file that only its owner may read."""
+    if not _checked_here():
+        return
+    found = path.stat()
+    if found.st_uid != os.getuid():
+        message = f"The {what} {path} belongs to another user (number {found.st_uid})."
+        yield Fault(path, "owner_wrong", message, "Use a file of your own.")
+    elif (mode := stat.S_IMODE(found.st_mode)) & OTHERS:
+        message = f"Others can reach the {what} {path} (mode {mode:o}, not 600)."
+        yield Fault(path, "mode_loose", message, _chmod("600", path), 0o600)
+
+
+def inner_faults(folder: Path) -> Iterator[Fault]:
+    """Of everything in a data directory. What is in a directory of 0700 is out of reach, so this
+    does not stop a daemon; a copy of it would not be."""
+    for path in _entries(folder):
+        if path.is_symlink() or path.is_socket():
+            continue
+        check = directory_faults if path.is_dir() else file_faults
+        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+            yield from check(path, "directory" if path.is_dir() else "file")
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    """Every file and directory under it; a link is told, never followed."""
+    for root, folders, files in os.walk(folder):
+        yield from (Path(root) / name for name in (*folders, *files))
+
+
+def _chmod(mode: str, path: Path) -> str:
+    return f"Run: chmod {mode} {shlex.quote(str(path))}"
+
+
+def _checked_here() -> bool:
+    return hasattr(os, "getuid")  # elsewhere modes say nothing
