@@ -7,6 +7,7 @@ holds is rebuilt into a fresh store without a human; a database that has lost ro
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,7 @@ from memoryd.settings import StoreSettings
 
 OPENING = "opening"  # counts the attempts of which no end was seen
 CRASHES = 2
+OPEN_LIMIT = 30  # seconds for Chroma to open its files, or to read a page
 Say = Callable[[str], None]  # told what takes its time, and that it goes on
 
 
@@ -96,9 +98,11 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
     if crashes >= CRASHES:
         raise Broken
     (folder / OPENING).write_text(str(crashes + 1))
+    _limit(OPEN_LIMIT)
     try:
         collection = open_embedded(settings, folder, identity)
     except StoreError as exc:
+        _limit(0)
         (folder / OPENING).unlink()
         if exc.code != "store_corrupt":
             raise
@@ -109,7 +113,9 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
         collection.probe()
         if not was_clean:
             _look_at_all(collection, say)
+        _limit(0)
     except Exception as exc:
+        _limit(0)
         close(collection, folder)
         (folder / OPENING).unlink()
         if trouble := disk_trouble(exc) or disk_refuses(data_dir):
@@ -118,6 +124,13 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
     for name in (CLEAN, OPENING):
         (folder / name).unlink(missing_ok=True)
     return collection
+
+
+def _limit(seconds: int) -> None:
+    """Have the system end this process after so long: a torn index can send its reader round
+    in circles, where no other thread of ours gets to run."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
 
 
 def _crashes(folder: Path) -> int:
@@ -133,6 +146,7 @@ def _look_at_all(collection: Collection, say: Say) -> None:
     """Meet every row with its vector: one that the index has lost fails the call."""
     for start in range(0, collection.row_count(), PAGE):
         say("checking")
+        _limit(OPEN_LIMIT)
         collection.page(start, PAGE)
 
 
