@@ -117,7 +117,7 @@ class Collection:
         found = {r.memory.id: r for r in self.get([record.memory.id for record in records])}
         return all(
             record.memory.id in found
-            and found[record.memory.id].memory == record.memory
+            and found[record.memory.id].memory.content == record.memory.content
             and len(found[record.memory.id].passages) == len(record.passages)
             for record in records
         )

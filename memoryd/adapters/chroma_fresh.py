@@ -108,5 +108,11 @@ def _same(mine: Row, other: Row) -> bool:
 
 
 def _plain(row: Row) -> dict[str, tuple[type, object]]:
-    """Metadata with its types: True is not 1."""
-    return {key: (type(value), value) for key, value in row.meta.items()}
+    """Metadata with its types: True is not 1. Chroma can move the last digit of a fraction, of
+    which we keep times only."""
+    return {key: (type(value), rounded(value)) for key, value in row.meta.items()}
+
+
+def rounded(value: object) -> object:
+    """A time to the hundredth of a millisecond; anything else as it is."""
+    return round(value, 5) if isinstance(value, float) else value

@@ -16,6 +16,7 @@ from memoryd.adapters import chroma_rows as rows
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_collection import PAGE, SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma_fresh import Fresh, close
+from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_migrate import is_older, migrate
 from memoryd.adapters.chroma_open import open_embedded
 from memoryd.adapters.chroma_salvage import (
@@ -95,7 +96,7 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
         say("migrating")
         migrate(settings, data_dir, say)
     crashes = _crashes(folder)
-    if crashes >= CRASHES:
+    if crashes >= CRASHES or is_torn(folder):
         raise Broken
     (folder / OPENING).write_text(str(crashes + 1))
     _limit(OPEN_LIMIT)
