@@ -7,6 +7,7 @@ holds is rebuilt into a fresh store without a human; a database that has lost ro
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from memoryd.adapters import chroma_rows as rows
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_collection import PAGE, SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma_fresh import Fresh, close
+from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_migrate import is_older, migrate
 from memoryd.adapters.chroma_open import open_embedded
 from memoryd.adapters.chroma_salvage import (
@@ -32,6 +34,7 @@ from memoryd.settings import StoreSettings
 
 OPENING = "opening"  # counts the attempts of which no end was seen
 CRASHES = 2
+OPEN_LIMIT = 30  # seconds for Chroma to open its files, or to read a page
 Say = Callable[[str], None]  # told what takes its time, and that it goes on
 
 
@@ -93,12 +96,14 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
         say("migrating")
         migrate(settings, data_dir, say)
     crashes = _crashes(folder)
-    if crashes >= CRASHES:
+    if crashes >= CRASHES or is_torn(folder):
         raise Broken
     (folder / OPENING).write_text(str(crashes + 1))
+    _limit(OPEN_LIMIT)
     try:
         collection = open_embedded(settings, folder, identity)
     except StoreError as exc:
+        _limit(0)
         (folder / OPENING).unlink()
         if exc.code != "store_corrupt":
             raise
@@ -109,7 +114,9 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
         collection.probe()
         if not was_clean:
             _look_at_all(collection, say)
+        _limit(0)
     except Exception as exc:
+        _limit(0)
         close(collection, folder)
         (folder / OPENING).unlink()
         if trouble := disk_trouble(exc) or disk_refuses(data_dir):
@@ -118,6 +125,13 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
     for name in (CLEAN, OPENING):
         (folder / name).unlink(missing_ok=True)
     return collection
+
+
+def _limit(seconds: int) -> None:
+    """Have the system end this process after so long: a torn index can send its reader round
+    in circles, where no other thread of ours gets to run."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
 
 
 def _crashes(folder: Path) -> int:
@@ -133,6 +147,7 @@ def _look_at_all(collection: Collection, say: Say) -> None:
     """Meet every row with its vector: one that the index has lost fails the call."""
     for start in range(0, collection.row_count(), PAGE):
         say("checking")
+        _limit(OPEN_LIMIT)
         collection.page(start, PAGE)
 
 

@@ -205,6 +205,7 @@ async def one_round(daemon: Daemon, book: Book, victim: str, rng: random.Random)
         daemon.spawn()
     status = await daemon.ready()
     if status is None:
+        sys.stderr.write("".join(daemon.log.read_text().splitlines(True)[-30:]))
         return found + Counter({"no start": 1})
     if status["store"]["since_by"] == "repair" and status["store"]["since"] not in book.repairs:
         book.repairs.add(status["store"]["since"])

@@ -1,0 +1,48 @@
+"""Chroma's index files looked at without Chroma: were they written to the end?
+
+Killed inside its flush, Chroma leaves old and new files side by side. Read together they make
+its reader fail, crash, or run in circles with gigabytes: so their sizes are compared first.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+HEADER = struct.Struct("<IQQQQ")  # version, offset, most elements, elements, bytes an element
+WORD = struct.Struct("<I")
+VERSION = 1
+
+
+def is_torn(folder: Path) -> bool:
+    """Whether the files of an index under `folder` do not belong together. False also where
+    their format is not the one known here: then Chroma has to find out."""
+    return any(_is_torn(path.parent) for path in folder.glob("*/header.bin"))
+
+
+def _is_torn(index: Path) -> bool:
+    try:
+        head = (index / "header.bin").read_bytes()
+        if len(head) < HEADER.size:
+            return True
+        version, _, most, count, size = HEADER.unpack_from(head)
+        if version != VERSION:
+            return False
+        return (
+            count > most
+            or (index / "data_level0.bin").stat().st_size < count * size
+            or not _holds(index / "link_lists.bin", count)
+        )
+    except FileNotFoundError:
+        return True
+
+
+def _holds(path: Path, count: int) -> bool:
+    """Whether the file holds so many lists, each after its length in bytes. More may follow:
+    the files are not cut when the index shrinks."""
+    data, place = path.read_bytes(), 0
+    for _ in range(count):
+        if place + WORD.size > len(data):
+            return False
+        place += WORD.size + WORD.unpack_from(data, place)[0]
+    return place <= len(data)
