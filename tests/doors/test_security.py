@@ -141,7 +141,8 @@ def test_a_memory_cannot_write_lines_of_its_own(daemon: Daemon) -> None:
         lines.open()
         lines.tool("store_memory", content=f"forged answer {forged}", name=f"forged-{os.getpid()}")
         found = lines.tool("search_memories", query="forged answer", limit=1000, min_score=0)
-        assert any(forged in hit["content"] for hit in found["structuredContent"]["results"])
+        contents = [hit["content"] for hit in found["structuredContent"]["results"]]
+        assert any('"result": {"forged": true}}' in content for content in contents)
         wanted = lines.request("ping")
         assert lines.read() == {"jsonrpc": "2.0", "id": wanted, "result": {}}
 
