@@ -6,10 +6,8 @@ keys are removed; `delete` reports ids that were not there, so we look first.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +15,7 @@ import numpy as np
 from memoryd.adapters import chroma_rows as rows
 from memoryd.adapters.chroma_near import nearest
 from memoryd.errors import StoreError
-from memoryd.model import Memory, MemoryType
+from memoryd.model import MemoryType
 from memoryd.ports import Identity, Record
 
 SCHEMA = 1
@@ -129,7 +127,7 @@ class Collection:
         found = {r.memory.id: r for r in self.get([record.memory.id for record in records])}
         return all(
             record.memory.id in found
-            and _same(found[record.memory.id].memory, record.memory)
+            and rows.same_memory(found[record.memory.id].memory, record.memory)
             and len(found[record.memory.id].passages) == len(record.passages)
             for record in records
         )
@@ -232,14 +230,6 @@ class Collection:
             include = ["documents", "metadatas", "embeddings"]
             found += _rows(self._chroma.get(ids=part, include=include))
         return found
-
-
-def _same(mine: Memory, other: Memory) -> bool:
-    """Equal but for the last digit of times, which Chroma can move."""
-    ends = (mine.expires_at or 0.0, other.expires_at or 0.0)
-    times = ((mine.created_at, other.created_at), ends)
-    kept = replace(mine, created_at=other.created_at, expires_at=other.expires_at)
-    return kept == other and all(math.isclose(*pair, rel_tol=0.0, abs_tol=1e-5) for pair in times)
 
 
 def identity_of(facts: Mapping[str, Any]) -> Identity:

@@ -29,6 +29,7 @@ from memoryd.settings import StoreSettings
 OPEN_TIMEOUT = 60.0  # beyond the wait for the lock
 CALL_TIMEOUT = 60.0  # writes are bounded: a worker silent for this long is stuck
 TRIES = 2
+BLANK = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1"}  # of glibc, of macOS
 OPENINGS = 4
 GONE = (
     anyio.EndOfStream,
@@ -233,5 +234,10 @@ def _rebuilt(failure: dict[str, str]) -> MemorydError:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what would reconfigure Chroma behind our back."""
-    return {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
+    """Ours without what would reconfigure Chroma behind our back.
+
+    Its index files are written with room to spare, filled with whatever the process had freed:
+    texts of memories among it, forgotten ones too. So the allocator is told to blank memory.
+    """
+    ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
+    return ours | BLANK

@@ -8,8 +8,9 @@ forgotten once. All rows of a memory go into one call, hence one transaction.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -218,3 +219,11 @@ def _orphans(mains: list[Row], further: Mapping[str, Mapping[str, Row]]) -> Iter
     expected = {row.id: set(row_ids(row.id, _rows(row))) for row in mains}
     for owner, parts in further.items():
         yield from (id for id in parts if id not in expected.get(owner, set()))
+
+
+def same_memory(mine: Memory, other: Memory) -> bool:
+    """Equal but for the last digit of times, which Chroma can move."""
+    ends = (mine.expires_at or 0.0, other.expires_at or 0.0)
+    times = ((mine.created_at, other.created_at), ends)
+    kept = replace(mine, created_at=other.created_at, expires_at=other.expires_at)
+    return kept == other and all(math.isclose(*pair, rel_tol=0.0, abs_tol=1e-5) for pair in times)
