@@ -16,6 +16,7 @@ import numpy as np
 
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_collection import Collection
+from memoryd.adapters.chroma_index import scrub
 from memoryd.adapters.chroma_open import open_embedded
 from memoryd.adapters.chroma_rows import Row
 from memoryd.errors import StoreError
@@ -61,6 +62,7 @@ class Fresh:
         wanted, found = set(expected), set(self._collection.ids())
         if wanted == found:
             close(self._collection, self._folder)
+            scrub(self._folder)
         else:
             raise StoreError(
                 f"The copy has {len(found)} rows, not {len(wanted)}; the store is left as it was.",

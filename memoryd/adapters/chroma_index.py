@@ -6,6 +6,7 @@ its reader fail, crash, or run in circles with gigabytes: so their sizes are com
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -18,6 +19,19 @@ def is_torn(folder: Path) -> bool:
     """Whether the files of an index under `folder` do not belong together. False also where
     their format is not the one known here: then Chroma has to find out."""
     return any(_is_torn(path.parent) for path in folder.glob("*/header.bin"))
+
+
+def scrub(folder: Path) -> None:
+    """Blank what no element uses in the files of an index that is closed. It comes from memory
+    that was never cleared, and so can hold any text that the process has seen."""
+    for path in folder.glob("*/header.bin"):
+        version, _, _, count, size = HEADER.unpack_from(path.read_bytes())
+        if version != VERSION:
+            continue
+        with open(path.parent / "data_level0.bin", "r+b") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(count * size)
+            file.write(bytes(max(0, end - count * size)))
 
 
 def _is_torn(index: Path) -> bool:
