@@ -251,10 +251,10 @@ class Mix(RuleBasedStateMachine):
         ranked = fuse(view, signals, replace(SearchSettings(), limit=1000), 1000)
         entries = index.entries()
         found = {}
-        for slot in ranked.slots:
+        for slot, key in zip(ranked.slots, ranked.keys, strict=True):
             entry = entries[slot]
             assert entry is not None
-            found[entry.memory.id] = round(float(ranked.keys[slot]), 4)
+            found[entry.memory.id] = round(float(key), 4)
         return found
 
 
@@ -270,8 +270,8 @@ def test_the_index_is_the_collection_after_anything(
             run_state_machine_as_test(
                 Mix,
                 settings=settings(
-                    max_examples=10,
-                    stateful_step_count=25,
+                    max_examples=5,
+                    stateful_step_count=20,
                     deadline=None,
                     suppress_health_check=list(HealthCheck),
                 ),

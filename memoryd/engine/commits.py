@@ -9,8 +9,8 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from memoryd.engine.index import row_terms
 from memoryd.engine.parts import Parts
+from memoryd.engine.passages import row_terms
 from memoryd.engine.turns import who
 from memoryd.model import Memory
 from memoryd.ports import Passage, Record

@@ -40,8 +40,9 @@ class Folder:
 
 
 def _alike(mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    shared = len(mine & theirs)
-    if shared < ALIKE * len(mine | theirs):
+    if min(len(mine), len(theirs)) < ALIKE * max(len(mine), len(theirs)):
+        return False
+    if len(mine & theirs) < ALIKE * len(mine | theirs):
         return False
     # 'at 5' and 'at 6' are not the same, however long the rest.
     return not any(any(c.isdigit() for c in word) for word in mine ^ theirs)

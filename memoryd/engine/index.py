@@ -14,14 +14,13 @@ from hashlib import blake2b
 
 from memoryd.engine.columns import Columns
 from memoryd.engine.lexical import WordIndex
-from memoryd.engine.terms import terms
+from memoryd.engine.passages import RowTerms, row_terms, spans_of, terms_of
+from memoryd.engine.stamps import Stamps
 from memoryd.engine.turns import Speakers, Turns, who
 from memoryd.engine.vectors import VectorTable
 from memoryd.engine.view import View
 from memoryd.model import Filter, Memory, MemoryType
 from memoryd.ports import Passage, Record, Span
-
-RowTerms = list[list[int]]  # the terms of each row of a memory
 
 
 @dataclass(slots=True)
@@ -50,13 +49,18 @@ class Index:
         self._ids: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._facts: dict[bytes, set[int]] = {}
-        self.changes = 0  # memories entered or removed so far
+        self.stamps: Stamps[Entry] = Stamps()
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def __iter__(self) -> Iterator[Memory]:
         return (entry.memory for entry in self._entries if entry is not None)
+
+    @property
+    def changes(self) -> int:
+        """How often a memory was entered or removed."""
+        return self.stamps.changes
 
     @property
     def pending(self) -> int:
@@ -118,7 +122,7 @@ class Index:
         rows = self._vectors.add([p.vector for p in record.passages] or [None], slot)
         for row, words in zip(rows, found, strict=True):
             self._words.put(row, words)
-        entry = Entry(memory, rows, _spans(record), record.revision)
+        entry = Entry(memory, rows, spans_of(record), record.revision)
         self._enter(slot, entry, pending=not record.passages)
 
     def restore(self, entries: Sequence[Entry], pending: Sequence[bool]) -> Iterator[int]:
@@ -135,7 +139,7 @@ class Index:
 
     def _enter(self, slot: int, entry: Entry, *, pending: bool) -> None:
         memory, rows = entry.memory, entry.rows
-        self.changes += 1
+        self.stamps.touch(slot, self._entries[slot])
         self._entries[slot] = entry
         if pending:
             self._pending.add(slot)
@@ -155,8 +159,8 @@ class Index:
         if slot is None or entry is None:
             return False
         memory = entry.memory
-        self.changes += 1
-        for row, words in zip(entry.rows, _terms(memory, entry.spans), strict=True):
+        self.stamps.touch(slot, entry)
+        for row, words in zip(entry.rows, terms_of(memory, entry.spans), strict=True):
             self._words.remove(row, words)
         self._turns.remove(slot, memory)
         self._speakers.remove(slot, who(memory))
@@ -181,6 +185,7 @@ class Index:
         before, after = self._turns.of_slots(slots)
         return View(
             allowed=self._columns.allowed(filter, now)[:slots],
+            stamps=self.stamps.first(slots),
             owners=self._vectors.owners(),
             first=first,
             spread=spread,
@@ -188,7 +193,9 @@ class Index:
             after=after,
             speakers=self._speakers.codes(slots),
             meant=self._speakers.meant(query),
-            words=self._words.look_up(query, *self._turns.of_rows(rows), quiet),
+            words=self._words.look_up(
+                query, *self._turns.of_rows(rows), quiet, self.stamps.changes
+            ),
             vectors=self._vectors,
         )
 
@@ -199,6 +206,15 @@ class Index:
     def is_current(self, slot: int, entry: Entry | None) -> bool:
         """Whether the slot still holds what it held."""
         return self._entries[slot] is entry
+
+    def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
+        """What the view saw in a slot, and whether it is still so. None: gone, or changed too
+        often since."""
+        stamp = int(view.stamps[slot])
+        if self.stamps.is_current(slot, stamp):
+            return self._entries[slot], True
+        former = self.stamps.former(slot, stamp)
+        return (former if former and former.memory.id in self._ids else None), False
 
     def vector_bytes(self, id: str) -> int:
         """How much the vectors of a memory take."""
@@ -219,20 +235,6 @@ class Index:
             return self._free.pop()
         self._entries.append(None)
         return len(self._entries) - 1
-
-
-def row_terms(record: Record) -> RowTerms:
-    """The terms of each passage, and of who said it. Long texts take a while: on any thread."""
-    return _terms(record.memory, _spans(record))
-
-
-def _terms(memory: Memory, spans: list[Span]) -> RowTerms:
-    speaker = terms(who(memory))
-    return [terms(memory.content[start:end]) + speaker for start, end in spans]
-
-
-def _spans(record: Record) -> list[Span]:
-    return [p.span for p in record.passages] or [(0, len(record.memory.content))]
 
 
 def fact_key(content: str, session_id: str | None) -> bytes:

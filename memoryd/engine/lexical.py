@@ -42,29 +42,34 @@ MAX_TERMS = 128  # of a query; the rarest are kept
 class Lookup:
     """What one query needs of the index, copied."""
 
-    rows: list[Rows]  # by term: who has it
-    counts: list[Floats]  # by term: how often
+    postings: list[NDArray[np.uint32]]  # by term: who has it, and how often
     weights: list[float]  # by term
     total: float  # the weight of the whole query
     lengths: Floats
     before: Rows  # by row: the row that was said just before it, or -1
     after: Rows
+    norms: Norms
+    version: int  # of the index
 
     def scores(self) -> Floats:
         """By row: BM25 as a share of the query; about 1 where every word of it occurs."""
         size = len(self.lengths)
         scores, counts = np.zeros(size, np.float32), np.zeros(size, np.float32)
-        if not self.rows or self.total <= 0:
+        if not self.postings or self.total <= 0:
             return scores
-        norms = self._norms()
+        norms = self.norms.of(self)
         common = max(64, size // COMMON)
-        for rows, found, weight in zip(self.rows, self.counts, self.weights, strict=True):
+        for packed, weight in zip(self.postings, self.weights, strict=True):
+            rows = (packed >> COUNT_BITS).view(np.int32)
+            found = (packed & COUNT_MASK).astype(np.float32)
+            worth = np.float32((SATURATION + 1.0) * weight / self.total)
+            if len(rows) > common:
+                scores[rows] += worth * found / (found + norms[rows])
+                continue
             counts[rows] = found
-            touched = [rows] if len(rows) > common else [rows, *self._lend(counts, rows, found)]
-            for part in touched:
+            for part in (rows, *self._lend(counts, rows, found)):
                 count = counts[part]
-                gain = count * (SATURATION + 1.0) / (count + norms[part])
-                scores[part] += gain * (weight / self.total)
+                scores[part] += worth * count / (count + norms[part])
                 counts[part] = 0.0  # what is in two parts counts once
         return scores
 
@@ -78,7 +83,7 @@ class Lookup:
             lent.append(near)
         return lent
 
-    def _norms(self) -> Floats:
+    def divisors(self) -> Floats:
         """By row: what BM25 divides by. The length counts the neighbours as the words do."""
         length = self.lengths.copy()
         for neighbours, share in ((self.before, BEFORE), (self.after, AFTER)):
@@ -89,6 +94,22 @@ class Lookup:
         return norms.astype(np.float32)
 
 
+class Norms:
+    """What BM25 divides by: the same for every query until something is written."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[int, Floats] | None = None
+
+    def of(self, lookup: Lookup) -> Floats:
+        """By row. Runs on any thread; what is kept is replaced as a whole."""
+        kept, version = self._kept, lookup.version
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        made = lookup.divisors()
+        self._kept = (version, made)
+        return made
+
+
 class WordIndex:
     """Terms of rows. A row is a passage of a memory, numbered as in the vector table."""
 
@@ -96,6 +117,7 @@ class WordIndex:
         self._postings: dict[int, array[int]] = {}
         self._lengths = np.zeros(1024, dtype=np.float32)
         self._live = 0
+        self._norms = Norms()
 
     def __len__(self) -> int:
         """How many rows have words."""
@@ -176,21 +198,22 @@ class WordIndex:
         found[:known] = self._lengths[:known]
         return found
 
-    def look_up(self, query: Sequence[int], before: Rows, after: Rows, quiet: float) -> Lookup:
-        """Copies of what the query's terms need; `quiet` is the weight of words such as 'the'."""
+    def look_up(
+        self, query: Sequence[int], before: Rows, after: Rows, quiet: float, version: int
+    ) -> Lookup:
+        """Copies of what the query's terms need; `quiet` is the weight of words such as 'the',
+        `version` changes with every write."""
         size = len(before)
-        rows: list[Rows] = []
-        counts: list[Floats] = []
+        postings: list[NDArray[np.uint32]] = []
         weights: list[float] = []
         weighed = sorted(((self._weight(t, quiet), t) for t in set(query)), reverse=True)
         for weight, term in weighed[:MAX_TERMS]:
             if term in self._postings:
-                packed = np.array(self._postings[term], dtype=np.uint32)
-                rows.append((packed >> COUNT_BITS).astype(np.int32))
-                counts.append((packed & COUNT_MASK).astype(np.float32))
+                postings.append(np.array(self._postings[term], dtype=np.uint32))
                 weights.append(weight)
         total = sum(weight for weight, _ in weighed[:MAX_TERMS])
-        return Lookup(rows, counts, weights, total, self.lengths(size), before, after)
+        lengths = self.lengths(size)
+        return Lookup(postings, weights, total, lengths, before, after, self._norms, version)
 
     def _weight(self, term: int, quiet: float) -> float:
         """Rare terms weigh more; a term that nobody has weighs as if one had it."""

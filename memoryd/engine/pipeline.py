@@ -56,7 +56,6 @@ class Trail:
     max_tokens: int | None = None
     reranker: Reranker | None = None
     view: View | None = None
-    entries: list[Entry | None] = field(default_factory=list)
     signals: Signals | None = None
     tries: int = 0
     candidates: list[Candidate] = field(default_factory=list)
@@ -71,12 +70,13 @@ Step = Callable[[Trail], Awaitable[bool | None]]  # true: start again
 async def run(trail: Trail, steps: tuple[Step, ...]) -> None:
     """The steps in order, from the first again where one of them asks for it."""
     at = 0
-    while at < len(steps):
-        started = time.perf_counter()
-        again = await steps[at](trail)
-        name = getattr(steps[at], "__name__", "step")
-        trail.took[name] = trail.took.get(name, 0.0) + time.perf_counter() - started
-        at = 0 if again else at + 1
+    with trail.index.stamps.watched():
+        while at < len(steps):
+            started = time.perf_counter()
+            again = await steps[at](trail)
+            name = getattr(steps[at], "__name__", "step")
+            trail.took[name] = trail.took.get(name, 0.0) + time.perf_counter() - started
+            at = 0 if again else at + 1
 
 
 async def gather(trail: Trail) -> None:
@@ -84,7 +84,6 @@ async def gather(trail: Trail) -> None:
     trail.view = view = trail.index.view(
         trail.terms, trail.filter, trail.now, trail.by.quiet_weight
     )
-    trail.entries = trail.index.entries()
     near = None
     if trail.vector is not None and not view.vectors.keep:
         near = await from_store(trail.store, trail.index, view, trail.vector, trail.count)
@@ -99,22 +98,17 @@ async def fuse(trail: Trail) -> bool:
     count = trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
     ranked = await anyio.to_thread.run_sync(rank.fuse, view, signals, trail.by, count)
     slots = [int(slot) for slot in ranked.slots]
-    overtaken = any(not trail.index.is_current(slot, trail.entries[slot]) for slot in slots)
+    seen = [trail.index.as_seen(slot, view) for slot in slots]
     trail.tries += 1
-    if overtaken and trail.tries < TRIES:
+    if trail.tries < TRIES and not all(current for _, current in seen):
         return True
     # Overtaken every time: what was changed is shown as it was, what was forgotten is not.
     trail.candidates = [
-        Candidate(slot, entry, float(ranked.keys[slot]), _why(ranked, slot))
-        for slot in slots
-        if (entry := trail.entries[slot]) is not None and trail.index.get(entry.memory.id)
+        Candidate(slot, entry, float(key), Why(*map(float, parts)))
+        for slot, (entry, _), key, parts in zip(slots, seen, ranked.keys, ranked.parts, strict=True)
+        if entry is not None
     ]
     return False
-
-
-def _why(ranked: rank.Ranked, slot: int) -> Why:
-    parts = (ranked.meaning, ranked.words, ranked.neighbours, ranked.speaker, ranked.length)
-    return Why(*(float(part[slot]) for part in parts))
 
 
 async def boost(trail: Trail) -> None:

@@ -21,7 +21,7 @@ from memoryd.engine.vectors import Floats
 from memoryd.engine.view import Signals, View
 from memoryd.settings import SearchSettings
 
-POOL = 256  # candidates of each signal that the spreads are taken over
+POOL = 256  # candidates of each signal; the spreads are taken over them
 # What the spreads are taken to be while there are few candidates to tell by.
 USUAL_MEANING, USUAL_WORDS, PRIOR = 0.12, 0.08, 10
 ENOUGH = 0.3  # points that must speak for a memory before a nudge counts in full
@@ -30,44 +30,57 @@ LEAST, MOST = 0.7, 4.0  # bounds of the trust in words
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Slots in order, and what each of them got from where; by slot but for `slots`."""
+    """Slots in order, and what each of them got from where."""
 
     slots: NDArray[np.intp]
     keys: Floats
-    meaning: Floats
-    words: Floats  # already weighed
-    neighbours: Floats
-    speaker: Floats
-    length: Floats
+    parts: Floats  # a row each: meaning, words, neighbours, speaker, length
 
 
 def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked:
     """The best `count` of the allowed slots, best first."""
-    meaning = signals.meaning
-    picked = np.flatnonzero(view.allowed)
-    weight = by.words_weight * trust(meaning[picked], signals.words[picked])
-    words = signals.words * np.float32(weight if meaning.any() else 1.0)
-    own = meaning + words
-    lent = _lent(view, own, picked, by.neighbour_weight)
-    length = np.float32(-by.length_weight) * view.spread
-    keys = own + lent + length
-    speaker = np.zeros_like(keys)
+    near, said = (
+        _best(view, signal, max(POOL, count)) for signal in (signals.meaning, signals.words)
+    )
+    weight = np.float32(1.0)
+    if signals.meaning.any():
+        weight = np.float32(by.words_weight * trust(signals, near[:POOL], said[:POOL]))
+    slots = _candidates(view, near, said)
+    own = signals.meaning[slots] + weight * signals.words[slots]
+    lent = _lent(view, signals, slots, weight, by.neighbour_weight)
+    length = np.float32(-by.length_weight) * view.spread[slots]
+    speaker = np.zeros_like(own)
     if view.meant:
         # Only where something else speaks for it: a name alone finds nothing.
-        said = view.spoken()
-        speaker[said] = np.float32(by.speaker_weight) * np.minimum(1.0, own[said] / ENOUGH)
-        keys += speaker
-    best = largest(keys[picked], count)
-    return Ranked(picked[best], keys, meaning, words, lent, speaker, length)
+        named = view.spoken(slots)
+        speaker[named] = np.float32(by.speaker_weight) * np.minimum(1.0, own[named] / ENOUGH)
+    keys = own + lent + length + speaker
+    best = largest(keys, count)
+    columns = (signals.meaning[slots], weight * signals.words[slots], lent, speaker, length)
+    return Ranked(slots[best], keys[best], np.stack([column[best] for column in columns], axis=1))
 
 
-def trust(meaning: Floats, words: Floats) -> float:
+def _best(view: View, signal: Floats, count: int) -> NDArray[np.intp]:
+    """The allowed slots with the highest values, highest first."""
+    found = largest(np.where(view.allowed, signal, np.float32(-1.0)), count)
+    usable: NDArray[np.intp] = found[view.allowed[found]]
+    return usable
+
+
+def _candidates(view: View, near: NDArray[np.intp], said: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The best of either signal and their neighbours: nothing else can come out first."""
+    best = np.union1d(near, said)
+    beside = np.concatenate([view.before[best], view.after[best]])
+    every = np.union1d(best, beside[beside >= 0])
+    usable: NDArray[np.intp] = every[view.allowed[every]]
+    return usable
+
+
+def trust(signals: Signals, near: NDArray[np.intp], said: NDArray[np.intp]) -> float:
     """What a point of words is worth in points of meaning, judged by their spreads."""
-    pool = np.union1d(largest(meaning, POOL), largest(words, POOL))
-    if not pool.size:
-        return 1.0
-    wide = _spread(meaning[pool], USUAL_MEANING)
-    narrow = _spread(words[pool], USUAL_WORDS)
+    pool = np.union1d(near, said)
+    wide = _spread(signals.meaning[pool], USUAL_MEANING)
+    narrow = _spread(signals.words[pool], USUAL_WORDS)
     return float(np.clip(wide / narrow, LEAST, MOST))
 
 
@@ -77,15 +90,23 @@ def _spread(values: Floats, usual: float) -> float:
     return float(np.sqrt(total / (len(values) + PRIOR)))
 
 
-def _lent(view: View, own: Floats, picked: NDArray[np.intp], share: float) -> Floats:
+def _lent(
+    view: View, signals: Signals, slots: NDArray[np.intp], weight: np.float32, share: float
+) -> Floats:
     """What neighbours lend: a share of what is above the average of all."""
-    lent = np.zeros(len(own), dtype=np.float32)
-    if not picked.size or share == 0.0:
+    lent = np.zeros(len(slots), dtype=np.float32)
+    allowed = int(np.count_nonzero(view.allowed))
+    if not allowed or share == 0.0:
         return lent
-    above = np.where(view.allowed, np.maximum(own - own[picked].mean(), 0.0), 0.0)
-    for neighbours in (view.before, view.after):
-        there = np.flatnonzero(neighbours >= 0)
-        lent[there] += np.float32(share) * above[neighbours[there]]
+    totals = [float(np.dot(signal, view.allowed)) for signal in (signals.meaning, signals.words)]
+    average = (totals[0] + float(weight) * totals[1]) / allowed
+    for links in (view.before, view.after):
+        beside = links[slots]
+        there = np.flatnonzero(beside >= 0)
+        there = there[view.allowed[beside[there]]]
+        found = beside[there]
+        own = signals.meaning[found] + weight * signals.words[found]
+        lent[there] += np.float32(share) * np.maximum(own - np.float32(average), 0.0)
     return lent
 
 

@@ -35,6 +35,7 @@ class View:
     """By slot unless said otherwise."""
 
     allowed: Mask  # alive, and all of the filter
+    stamps: Numbers  # when it was last changed
     owners: NDArray[np.int32]  # by row
     first: NDArray[np.int32]  # its first row
     spread: Floats  # log of how many rows it has
@@ -67,9 +68,7 @@ class View:
             np.maximum.at(best, self.owners[many], scores[many])
         return best
 
-    def spoken(self) -> Mask:
-        """Whether one of those whom the query means said it."""
-        said = np.zeros(len(self.allowed), dtype=np.bool_)
-        for code in self.meant:
-            said |= self.speakers == np.uint64(code)
-        return said
+    def spoken(self, slots: NDArray[np.intp]) -> Mask:
+        """Of these slots, whether one of those whom the query means said it."""
+        found: Mask = np.isin(self.speakers[slots], np.array(self.meant, dtype=np.uint64))
+        return found

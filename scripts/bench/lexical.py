@@ -34,21 +34,23 @@ class Engine(Protocol):
 
 class Ours:
     def __init__(self) -> None:
-        self._index, self._count = WordIndex(), 0
+        self._index, self._count, self._changes = WordIndex(), 0, 0
 
     def add(self, number: int, text: str) -> None:
         self._index.put(number, terms(text))
+        self._changes += 1
         self._count = max(self._count, number + 1)
 
     def show(self) -> None: ...
 
     def search(self, query: str) -> object:
         alone = np.full(self._count, -1, dtype=np.int32)
-        scores = self._index.look_up(terms(query), alone, alone, 1.0).scores()
+        scores = self._index.look_up(terms(query), alone, alone, 1.0, self._changes).scores()
         return np.argpartition(-scores, TOP)[:TOP]
 
     def remove(self, number: int, text: str) -> None:
         self._index.remove(number, terms(text))
+        self._changes += 1
 
 
 class Tantivy:

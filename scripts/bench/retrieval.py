@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.engine import Engine
+from memoryd.engine.lexical import Norms
 from memoryd.engine.rank import largest
 from memoryd.engine.terms import terms
 from memoryd.model import Filter
@@ -80,7 +81,8 @@ class Baselines:
         """BM25 over bare turns and the cosines of our own vectors, in the order of `ids`."""
         index = engine._parts.index
         view = index.view(terms(text), Filter(), 0.0, PLAIN.quiet_weight)
-        alone = replace(view.words, before=_none(view.words.before), after=_none(view.words.after))
+        lone = _none(view.words.before)
+        alone = replace(view.words, before=lone, after=lone, norms=Norms())
         signals = replace(view, words=alone).signals(query)
         slots = {turns[entry.memory.id]: n for n, entry in enumerate(index.entries()) if entry}
         order = [slots[id] for id in self._ids]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from memoryd.engine.lexical import AFTER, BEFORE, LENGTH, SATURATION, WordIndex
 from memoryd.engine.terms import QUIET, terms
+
+VERSIONS = itertools.count()
 
 
 def links(count: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -26,7 +29,8 @@ def scores(
     for row, left in enumerate(prev):
         if left >= 0:
             after[left] = row
-    return [float(score) for score in index.look_up(terms(query), prev, after, 0.2).scores()]
+    found = index.look_up(terms(query), prev, after, 0.2, next(VERSIONS))
+    return [float(score) for score in found.scores()]
 
 
 def by_the_book(texts: list[str], query: str, before: list[int]) -> list[float]:
