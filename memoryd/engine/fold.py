@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +22,9 @@ class Folder:
 
     def __init__(self) -> None:
         self._exact: dict[str, int] = {}
-        self._sets: list[tuple[int, frozenset[str]]] = []
+        # Sets this much alike share one of the few words that come first in any fixed order,
+        # so only those that do are compared.
+        self._by_word: dict[str, list[tuple[int, frozenset[str]]]] = {}
 
     def twin(self, number: int, text: str) -> int | None:
         """The number of the earlier text that says nearly the same; else this one is kept."""
@@ -31,10 +34,13 @@ class Folder:
             return self._exact[same]
         if len(words) >= LEAST_WORDS and len(text) <= COMPARED:
             mine = frozenset(words)
-            for other, theirs in self._sets:
+            first = sorted(mine, key=lambda word: (-len(word), word))
+            first = first[: len(mine) - math.ceil(ALIKE * len(mine)) + 1]
+            for other, theirs in (pair for word in first for pair in self._by_word.get(word, ())):
                 if _alike(mine, theirs):
                     return other
-            self._sets.append((number, mine))
+            for word in first:
+                self._by_word.setdefault(word, []).append((number, mine))
         self._exact[same] = number
         return None
 

@@ -150,16 +150,17 @@ async def pack(trail: Trail) -> None:
     hits: list[Hit] = []
     for found in trail.candidates:
         score = rank.score(found.key)
+        if len(hits) == trail.count:
+            break
         if score < trail.least or (trail.vector is None and found.why.lexical <= 0.0):
             continue
         memory = found.entry.memory
         twin = folder.twin(len(hits), memory.content)
         if twin is not None:
-            if twin < len(hits):  # else it is like one that the limit left out
-                hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
-        elif len(hits) < trail.count:
-            passage = _best_text(trail, found) if len(found.entry.rows) > 1 else None
-            hits.append(Hit(memory.copy(), score, passage, why=found.why))
+            hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
+            continue
+        passage = _best_text(trail, found) if len(found.entry.rows) > 1 else None
+        hits.append(Hit(memory.copy(), score, passage, why=found.why))
     if trail.max_tokens is not None:
         hits, missed = within(hits, trail.max_tokens)
         if missed:
