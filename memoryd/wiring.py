@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,12 @@ import structlog
 from anyio.abc import TaskStatus
 
 from memoryd.adapters import backup_file
-from memoryd.adapters.chroma import open_chroma
+from memoryd.adapters.chroma import ChromaStore, open_chroma
 from memoryd.adapters.chroma_backup import Restore
-from memoryd.adapters.chroma_open import NO_MODEL
+from memoryd.adapters.chroma_open import NO_MODEL, OTHER_MODEL
 from memoryd.adapters.shelf import FileShelf
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.errors import EmbedError, MemorydError, StoreError
+from memoryd.errors import EmbedError, MemorydError, StoreError, StoreMismatch
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity
 from memoryd.settings import Config
@@ -105,6 +105,11 @@ class Model:
             await anyio.sleep(0 if self._encoder else RETRY)
             load = partial(load_encoder, download=False)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is loaded."""
+        return self._ready.is_set()
+
     async def tried(self) -> None:
         """Wait until the model is loaded or known to be missing."""
         await self._tried.wait()
@@ -178,7 +183,7 @@ async def open_engine(
         identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
         shelf = FileShelf(config.memory.path / "index.snapshot")
         async with (
-            open_chroma(config.store, config.memory.path, identity) as store,
+            _open_store(config, identity, model) as store,
             run_engine(
                 config, store, None, identity.dimension, clock, shelf, identity.model
             ) as engine,
@@ -191,6 +196,27 @@ async def open_engine(
                 tasks.start_soon(_serve_reranker, engine, config.search.rerank_model)
             yield engine
             tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _open_store(
+    config: Config, identity: Identity, model: Model | None
+) -> AsyncIterator[ChromaStore]:
+    """The store; one of another model is taken over, but only once this model is there."""
+    async with AsyncExitStack() as stack:
+        try:
+            opened = open_chroma(config.store, config.memory.path, identity)
+            store = await stack.enter_async_context(opened)
+        except StoreMismatch as exc:
+            if exc.code != OTHER_MODEL or model is None or config.store.mode != "embedded":
+                raise
+            await model.tried()
+            if not model.is_ready:
+                raise
+            log.warning("model_changed", to=identity.model)
+            opened = open_chroma(config.store, config.memory.path, identity, remodelling=True)
+            store = await stack.enter_async_context(opened)
+        yield store
 
 
 async def _serve_reranker(engine: Engine, folder: str) -> None:

@@ -220,11 +220,17 @@ class ChromaStore:
 
 @asynccontextmanager
 async def open_chroma(
-    settings: StoreSettings, data_dir: Path, identity: Identity, restore: Restore | None = None
+    settings: StoreSettings,
+    data_dir: Path,
+    identity: Identity,
+    restore: Restore | None = None,
+    *,
+    remodelling: bool = False,
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable.
-    `restore`: made from a backup first, or BackupDamaged."""
-    link = Link(settings, data_dir, identity, restore)
+    `restore`: made from a backup first, or BackupDamaged. `remodelling`: a store of another
+    model is rewritten for this one, every memory waiting for its vector."""
+    link = Link(settings, data_dir, identity, restore, remodelling=remodelling)
     store = ChromaStore(link)
     async with task_group() as tasks:
         await link.start(tasks)

@@ -58,6 +58,8 @@ class Link:
         data_dir: Path,
         identity: Identity,
         restore: Restore | None = None,
+        *,
+        remodelling: bool = False,
     ) -> None:
         self._opening: dict[str, Any] = {
             "settings": settings,
@@ -65,6 +67,7 @@ class Link:
             "identity": identity,
             "owner": os.getpid(),
             "restore": restore,
+            "remodelling": remodelling,
         }
         self._patience = settings.lock_wait + OPEN_TIMEOUT
         self._numbers = itertools.count(1)

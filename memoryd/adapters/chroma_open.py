@@ -21,6 +21,7 @@ from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavail
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
+OTHER_MODEL = "store_other_model"
 NO_MODEL = "none"  # a store whose rows are all placeholders: any model may take it over
 
 
@@ -141,5 +142,6 @@ def _compare(found: Any, identity: Identity) -> None:
     raise StoreMismatch(
         f"The store was made with {before.model} ({before.dimension} numbers a vector), "
         f"not {identity.model} ({identity.dimension}).",
+        code=OTHER_MODEL,
         hint=f"Set memory.embedding_model back to {before.model}, or use another memory.path.",
     )

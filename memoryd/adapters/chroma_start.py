@@ -19,6 +19,7 @@ from memoryd.adapters.chroma_fresh import Fresh, close
 from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_migrate import is_older, migrate
 from memoryd.adapters.chroma_open import open_embedded
+from memoryd.adapters.chroma_remodel import is_for_another, remodel
 from memoryd.adapters.chroma_salvage import (
     DATABASE,
     Unreadable,
@@ -49,11 +50,15 @@ def start(
     say: Say,
     *,
     keep_old: bool = False,
+    remodelling: bool = False,
 ) -> Collection:
     """The collection, open and seen to work. Raises StoreError where that is not possible.
-    `keep_old`: leave the store that it replaced for one start more."""
+    `keep_old`: leave the store that it replaced for one start more. `remodelling`: a store of
+    another model is rewritten for this one."""
     try:
         store_swap.settle(data_dir)
+        if remodelling and is_for_another(data_dir / LIVE, settings.collection, identity):
+            remodel(settings, data_dir, identity, say)
         replaced = (data_dir / OLD).exists()
         collection = _open(settings, data_dir, identity, say)
         if replaced and not keep_old:

@@ -37,10 +37,13 @@ class Vault:
         identity: Identity,
         say: Say,
         asked: Restore | None = None,
+        *,
+        remodelling: bool = False,
     ) -> None:
         if asked is not None:
             restore(asked, settings, data_dir, identity, say)
         self._keep_old = asked is not None
+        self._remodelling = remodelling
         self._settings, self._data_dir, self._identity = settings, data_dir, identity
         self._embedded = settings.mode == "embedded"
         self._job: Job | None = None
@@ -147,7 +150,14 @@ class Vault:
     def _open(self, say: Say) -> Collection:
         if not self._embedded:
             return open_remote(self._settings, self._identity)
-        return start(self._settings, self._data_dir, self._identity, say, keep_old=self._keep_old)
+        return start(
+            self._settings,
+            self._data_dir,
+            self._identity,
+            say,
+            keep_old=self._keep_old,
+            remodelling=self._remodelling,
+        )
 
     def _made(self, kind: str, *args: Any) -> Job:
         if kind == "rewrite":

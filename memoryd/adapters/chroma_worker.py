@@ -78,7 +78,8 @@ def _open(opening: dict[str, Any], say: Callable[[str], None]) -> Vault:
     settings, data_dir = opening["settings"], opening["data_dir"]
     if settings.mode == "embedded":
         take_lock(data_dir, opening["owner"], settings.lock_wait)
-    return Vault(settings, data_dir, opening["identity"], say, opening["restore"])
+    asked, remodelling = opening["restore"], opening["remodelling"]
+    return Vault(settings, data_dir, opening["identity"], say, asked, remodelling=remodelling)
 
 
 def _serve(vault: Vault, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
