@@ -59,6 +59,8 @@ class FileShelf:
         self._remember(snapshot.keys, sizes, begin)
 
     def load(self) -> Snapshot | None:
+        with contextlib.suppress(OSError):
+            self._path.with_suffix(".new").unlink()  # of a kill while it was written
         try:
             with open(self._path, "rb") as file:
                 return self._read(file)
