@@ -205,6 +205,7 @@ class Mix(RuleBasedStateMachine):
         for id in [id for id in self.model if not self.alive(id)]:
             del self.model[id]
         self.host.call(self.engine.cleanup_expired)
+        self.host.call(self.engine.embed_all_pending)
 
     def alive(self, id: str) -> bool:
         return id in self.model and not is_expired(self.model[id], self.host.now)
@@ -217,6 +218,9 @@ class Mix(RuleBasedStateMachine):
         for id, record in stored.items():
             mine = index.record(id)
             assert mine is not None
+            if not record.passages:  # a kill inside the flush: repaired, and embedded at a start
+                assert record.revision == 0
+                continue
             assert mine.revision == record.revision
             assert [p.span for p in mine.passages] == [p.span for p in record.passages]
             for one, other in zip(mine.passages, record.passages, strict=True):
