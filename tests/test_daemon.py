@@ -126,14 +126,21 @@ def test_a_directory_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> Non
     assert "Traceback" not in daemon.log.read_text()
 
 
-def test_a_store_of_another_model_is_a_clear_error(daemon: Daemon) -> None:
+def test_another_model_in_the_configuration_takes_the_store_over(daemon: Daemon) -> None:
     daemon.start()
-    daemon.tool("store_memory", content="x")
+    daemon.tool("store_memory", content="The charging dock is behind the door.")
     daemon.stop()
-    other = Daemon(daemon.folder, MEMORYD_EMBEDDING_BACKEND="onnx")
-    assert other.spawn().wait(60) == 1
-    assert "hash-384" in other.log.read_text()
-    assert "Traceback" not in other.log.read_text()
+    other = Daemon(daemon.folder, MEMORYD_EMBEDDING_BACKEND="onnx").start()
+    try:
+        while other.status()["pending_vectors"]:
+            pass
+        assert other.status()["store"]["model"] == "all-MiniLM-L6-v2"
+        found = other.tool(
+            "search_memories", query="where can it refill its battery?", min_score=0.1
+        )
+        assert len(found["results"]) == 1
+    finally:
+        other.stop()
 
 
 def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -> None:
