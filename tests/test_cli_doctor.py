@@ -87,7 +87,8 @@ def test_loose_permissions_are_found_and_narrowed(
     assert counts[1] == counts[2]
     fixed = examine(data, "--fix")
     assert fixed["healthy"]
-    assert [fault["code"] for fault in fixed["fixed"]] == ["mode_loose"]
+    # A database that others can read has a journal that they can.
+    assert {fault["code"] for fault in fixed["fixed"]} == {"mode_loose"}
     assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 

@@ -13,7 +13,6 @@ import pytest
 from memoryd import cli_forget
 from memoryd.cli import main
 from memoryd.cli_forget import CONFIRMATION
-from memoryd.engine.engine import Engine
 from tests.daemons import Daemon, Lines
 
 Capture = pytest.CaptureFixture[str]
@@ -104,12 +103,17 @@ def test_a_span_that_is_none_is_wrong_usage() -> None:
         main(["forget", "--older-than", "soon"])
 
 
-@pytest.mark.skipif(hasattr(Engine, "purge"), reason="purging is available")
-def test_without_a_purge_nothing_is_forgotten_in_its_name(run: Any, daemon: Daemon) -> None:
-    run("store", "Stays.", "--name", "stays")
-    for words in (("stays",), ("--type", "fact"), ("--everything", "--yes")):
-        assert "Purging is not available" in run("forget", *words, "--purge", fails=1)
-    assert count(daemon) == 1
+@pytest.mark.parametrize("words", [("canary",), ("--type", "context")])
+def test_what_is_purged_is_in_no_byte_of_the_data(
+    run: Any, daemon: Daemon, words: tuple[str, ...]
+) -> None:
+    fill(run)
+    run("store", "canary-93b1 sings", "--name", "canary", "--type", "context")
+    assert "canary-93b1" in run("search", "canary-93b1")
+    run("forget", *words, "--purge")
+    files = [file for file in daemon.folder.rglob("*") if file.is_file()]
+    assert files
+    assert [file for file in files if b"canary-93b1" in file.read_bytes()] == []
 
 
 class Terminal(io.StringIO):

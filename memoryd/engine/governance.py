@@ -7,7 +7,7 @@ locks, so that one which was changed meanwhile, and no longer matches, is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -76,7 +76,7 @@ class Governance(Memories):
         `matched` counts all. `purge` also removes the bytes from the files, once none is left.
         """
         _check_not_empty(filter, everything)
-        purging = self._purging() if checks.flag(purge, "purge") else None
+        purging = checks.flag(purge, "purge")
         found = await self._matching(filter)
         found.sort(key=lambda memory: (memory.created_at, memory.id))
         types = Counter(str(memory.type) for memory in found)
@@ -84,8 +84,8 @@ class Governance(Memories):
         if checks.flag(dry_run, "dry_run"):
             return Culled(len(found), 0, types, shown)
         gone = await self._cull([memory.id for memory in found[:limit]], filter)
-        if purging is not None and gone >= len(found):
-            await purging()
+        if purging and gone >= len(found):
+            await self.purge()
         return Culled(len(found), gone, types, shown)
 
     async def _matching(self, filter: Filter) -> list[Memory]:
@@ -103,15 +103,9 @@ class Governance(Memories):
             gone += len(await self.drop_if(batch, lambda m: m is not None and matches(m, filter)))
         return gone
 
-    def _purging(self) -> Callable[[], Any]:
-        purge: Callable[[], Any] | None = getattr(self, "purge", None)
-        if purge is None:
-            raise InvalidInput(
-                "Purging is not available in this version; nothing was forgotten.",
-                code="purge_unavailable",
-                hint="Leave --purge out.",
-            )
-        return purge
+    async def purge(self) -> None:
+        """Leave no byte of what is gone; the engine knows how."""
+        raise NotImplementedError
 
 
 def matches(memory: Memory, filter: Filter) -> bool:

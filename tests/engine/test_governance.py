@@ -95,17 +95,6 @@ async def test_a_memory_that_changed_meanwhile_is_kept(engine: Engine, store: Ra
     assert kept.id in store.records
 
 
-async def test_without_a_purge_nothing_is_forgotten_in_its_name(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await engine.store("stays")
-    monkeypatch.setattr(Engine, "purge", None, raising=False)
-    with pytest.raises(InvalidInput) as caught:
-        await engine.forget_where(Filter(), everything=True, purge=True)
-    assert caught.value.code == "purge_unavailable"
-    assert await contents(engine) == {"stays"}
-
-
 async def test_a_purge_follows_once_all_is_forgotten(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
