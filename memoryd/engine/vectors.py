@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 BLOCK = 8192
 FREE = -1
-SPARSE = 6  # fewer than one row in so many: comparing those alone is faster than all
+SPARSE = 3  # fewer than one row in so many: comparing those alone is faster than all
 
 FEW = 4  # blocks that are not worth a second thread
 

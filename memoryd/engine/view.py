@@ -55,17 +55,23 @@ class View:
             wanted = self.owners != FREE
             wanted[wanted] = self.allowed[self.owners[wanted]]
             cosines = self.vectors.cosines(query, wanted)
-        meaning = self._by_slot(cosines) if near is None else near
-        return Signals(meaning, self._by_slot(words), cosines, words)
+        parts = self._rows_of_many()
+        meaning = self._by_slot(cosines, parts) if near is None else near
+        return Signals(meaning, self._by_slot(words, parts), cosines, words)
 
-    def _by_slot(self, scores: Floats) -> Floats:
-        """The best of each slot's rows. Nearly all slots have one; only the rest is sorted out."""
+    def _rows_of_many(self) -> NDArray[np.intp]:
+        """The rows of memories that have several; few have."""
+        if not self.spread.any():
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero((self.owners != FREE) & (self.spread[self.owners] > 0))
+
+    def _by_slot(self, scores: Floats, parts: NDArray[np.intp]) -> Floats:
+        """The best of each slot's rows; `parts` are those of slots with more than one."""
         if not len(scores):
             return np.zeros(len(self.first), dtype=np.float32)
         best: Floats = scores[self.first]
-        many = np.flatnonzero((self.owners != FREE) & (self.spread[self.owners] > 0))
-        if many.size:
-            np.maximum.at(best, self.owners[many], scores[many])
+        if parts.size:
+            np.maximum.at(best, self.owners[parts], scores[parts])
         return best
 
     def spoken(self, slots: NDArray[np.intp]) -> Mask:
