@@ -2,7 +2,7 @@
 
 Postings are sorted machine integers, row and count packed into 32 bits, changed in place: a
 write is visible at once and a forgotten row leaves nothing behind. Libraries were measured
-first (`scripts/bench/lexical.py`): they need 100 ms to show a write, or 60 ms to answer; and
+first (`scripts/bench/lexical.py`): they need 20 to 110 ms to show a write, or 60 to answer; and
 none can score a message together with those around it, which finds far more (see `rank`).
 
 Changes happen on the event loop. A search takes copies of what it needs there (`look_up`), and
