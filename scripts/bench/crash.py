@@ -164,8 +164,8 @@ async def settled(daemon: Daemon) -> bool:
 def index_state(data: Path) -> list[tuple[str, int, int]]:
     """Changes whenever Chroma writes a file of its index."""
     found = []
-    for path in data.glob("store/*-*/*"):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # a rewrite may take the folder away meanwhile
+        for path in data.glob("store/*-*/*"):
             stat = path.stat()
             found.append((path.name, stat.st_mtime_ns, stat.st_size))
     return sorted(found)
