@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import anyio.lowlevel
 
 from memoryd.engine import checks
+from memoryd.engine.filters import asked_filter
 from memoryd.engine.memories import Memories
 from memoryd.errors import InvalidInput
-from memoryd.metadata import canonical, check_metadata
-from memoryd.model import Filter, Memory, is_expired, parse_type
+from memoryd.metadata import canonical
+from memoryd.model import Filter, Memory, is_expired
 
 SHOWN = 5  # memories of a preview
 STRIDE = 2000  # memories that are looked at before others have their turn
@@ -49,17 +50,11 @@ class Governance(Memories):
     ) -> Filter:
         """The filter that is meant; `older_than` counts seconds back from now."""
         zone = self._parts.lifetimes.zone
-        end = checks.moment(until, "until", zone)
-        if older_than is not None:
-            age = self._parts.clock() - _seconds(older_than)
-            end = age if end is None else min(age, end)
-        return Filter(
-            type=None if memory_type in (None, "") else parse_type(memory_type),
-            session_id=checks.label(session_id, "session_id"),
-            metadata=check_metadata(metadata),
-            since=checks.moment(since, "since", zone),
-            until=end,
-        )
+        found = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        if older_than is None:
+            return found
+        age = self._parts.clock() - _seconds(older_than)
+        return replace(found, until=age if found.until is None else min(age, found.until))
 
     async def forget_where(
         self,

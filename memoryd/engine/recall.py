@@ -9,13 +9,13 @@ from typing import Any
 import anyio.to_thread
 
 from memoryd.engine import checks
+from memoryd.engine.filters import asked_filter
 from memoryd.engine.parts import Parts
 from memoryd.engine.pipeline import STEPS, Trail, run
 from memoryd.engine.terms import terms
 from memoryd.engine.vectors import Floats
 from memoryd.errors import EmbedError, InvalidInput
-from memoryd.metadata import check_metadata
-from memoryd.model import Filter, Page, parse_type
+from memoryd.model import Filter, Page
 
 BY_WORDS = "Results are by words only."
 LONG = 10_000  # characters of a query from which its words are worth a thread
@@ -52,7 +52,9 @@ class Recall:
         least = checks.min_score(settings.min_score if min_score is None else min_score)
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
-        filter = self._filter(memory_type, session_id, metadata, since, until)
+        zone = parts.lifetimes.zone
+        filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        _check_order(filter)
         vector, warnings = await self._vector(text)
         on_thread = len(text) > LONG
         trail = Trail(
@@ -91,24 +93,9 @@ class Recall:
             warnings.append(f"{embedding.rerank_trouble} Results are not reranked.")
         return vector, warnings
 
-    def _filter(
-        self,
-        memory_type: str | None,
-        session_id: str | None,
-        metadata: Mapping[str, Any] | None,
-        since: object,
-        until: object,
-    ) -> Filter:
-        zone = self._parts.lifetimes.zone
-        found = Filter(
-            type=None if memory_type in (None, "") else parse_type(memory_type),
-            session_id=checks.label(session_id, "session_id"),
-            metadata=check_metadata(metadata),
-            since=checks.moment(since, "since", zone),
-            until=checks.moment(until, "until", zone),
+
+def _check_order(filter: Filter) -> None:
+    if filter.since is not None and filter.until is not None and filter.since >= filter.until:
+        raise InvalidInput(
+            "since must lie before until.", code="since_invalid", hint="Swap the two."
         )
-        if found.since is not None and found.until is not None and found.since >= found.until:
-            raise InvalidInput(
-                "since must lie before until.", code="since_invalid", hint="Swap the two."
-            )
-        return found

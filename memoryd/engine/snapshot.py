@@ -15,6 +15,7 @@ from typing import Any
 import anyio.lowlevel
 import anyio.to_thread
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from memoryd.engine.index import Entry, Index
@@ -22,6 +23,7 @@ from memoryd.engine.terms import TERMS_VERSION, term
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Shelf, Snapshot, Store
 
+log = structlog.get_logger()
 FORMAT = 1
 LEAST = 5_000  # memories from which a snapshot is worth its space
 STALE = 50  # changes of one memory in so many make it worth writing anew
@@ -91,8 +93,9 @@ class Snapshots:
         whole = Snapshot(made.about, made.arrays, texts)
         try:
             await anyio.to_thread.run_sync(self._shelf.save, whole)
-        except OSError:
-            self._shelf.clear()  # a full disk, say: the next start reads the store
+        except OSError as exc:  # a full disk, say: the next start reads the store
+            log.warning("snapshot_not_saved", error=type(exc).__name__)
+            self._shelf.clear()
             return 0
         for slot, entry in entries:  # forgotten while it was written
             if not index.is_current(slot, entry):

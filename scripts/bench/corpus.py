@@ -4,7 +4,9 @@ clusters as a model's are, types, days, tags and sessions. The same for the same
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,3 +68,23 @@ def records(count: int, now: float, seed: int = 1) -> Iterator[Record]:
             session_id=f"session-{number // SESSION}" if said else None,
         )
         yield Record(memory, (Passage((0, len(text)), made[number]),))
+
+
+def plain_chroma(made: Sequence[Record], folder: Path) -> Any:
+    """A collection as anybody would make it, filled in the largest batches it takes."""
+    import chromadb
+
+    collection = chromadb.PersistentClient(str(folder)).create_collection(
+        "plain", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+    )
+    for start in range(0, len(made), 5000):
+        part = made[start : start + 5000]
+        collection.add(
+            ids=[r.memory.id for r in part],
+            embeddings=np.array([r.passages[0].vector for r in part]),
+            documents=[r.memory.content for r in part],
+            metadatas=[
+                {"type": str(r.memory.type), "created_at": r.memory.created_at} for r in part
+            ],
+        )
+    return collection

@@ -31,7 +31,7 @@ from memoryd.engine.terms import terms
 from memoryd.model import DAY, Filter, MemoryType
 from memoryd.ports import Record
 from memoryd.settings import SearchSettings
-from scripts.bench.corpus import DIMENSION, records, texts, vectors
+from scripts.bench.corpus import DIMENSION, plain_chroma, records, texts, vectors
 
 TOP = 10
 Floats = NDArray[np.float32]
@@ -78,27 +78,6 @@ class Ours:
         return trail
 
 
-def chroma(made: Sequence[Record], folder: Path) -> Any:
-    """A plain collection, filled in the largest batches it takes."""
-    import chromadb
-
-    client = chromadb.PersistentClient(str(folder))
-    collection = client.create_collection(
-        "plain", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
-    )
-    for start in range(0, len(made), 5000):
-        part = made[start : start + 5000]
-        collection.add(
-            ids=[r.memory.id for r in part],
-            embeddings=np.array([r.passages[0].vector for r in part]),
-            documents=[r.memory.content for r in part],
-            metadatas=[
-                {"type": str(r.memory.type), "created_at": r.memory.created_at} for r in part
-            ],
-        )
-    return collection
-
-
 def exact(made: Sequence[Record], matrix: Floats, query: Floats, filter: Filter) -> set[str]:
     """The ids that brute force finds."""
     allowed = [
@@ -114,7 +93,7 @@ async def measure(size: int, queries: int, folder: Path) -> dict[str, Any]:
     now = time.time()
     made = list(records(size, now))
     matrix = np.array([record.passages[0].vector for record in made])
-    ours, plain = Ours(made, now), chroma(made, folder)
+    ours, plain = Ours(made, now), plain_chroma(made, folder)
     wanted, asked = vectors(queries, seed=7), list(texts(queries, seed=8, words=(4, 9)))
     found: dict[str, Any] = {"megabytes": ours.megabytes}
     for name, (filter, where) in filters(now).items():

@@ -6,7 +6,7 @@ as most systems embed it, bare), meaning with who spoke, words alone (BM25 over 
 both by reciprocal rank fusion.
 
 Reads any file of the format described in `docs/benchmarks.md`; without names, every
-`*_dev.json` of the data directory (`--data`, or MEMORYD_BENCH_DATA).
+`*_dev.json` of the data directory (`--data`).
 
 Run: .venv/bin/python -m scripts.bench.retrieval [FILE ...] [--model NAME] [--rerank DIR] [--json]
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -36,15 +35,13 @@ from memoryd.engine.rank import largest
 from memoryd.engine.terms import terms
 from memoryd.model import Filter
 from memoryd.ports import Encoder
-from memoryd.settings import Config, SearchSettings
+from memoryd.settings import Config
 from memoryd.wiring import open_engine
 
 KS = (5, 10, 25)
 MOST = 25
 RRF = 60  # the textbook's constant
-PLAIN = SearchSettings(
-    neighbour_weight=0.0, length_weight=0.0, speaker_weight=0.0, quiet_weight=1.0
-)
+ALIKE = 1.0  # every word of a query weighs the same in the textbook's BM25
 Floats = NDArray[np.float32]
 Order = list[str]  # turn ids, best first
 Recalls = dict[str, dict[str, list[list[float]]]]  # method, category: recalls at KS
@@ -54,7 +51,6 @@ class Baselines:
     """What the others do, computed from the same parts."""
 
     def __init__(self, encoder: Encoder, ids: list[str], texts: list[str]) -> None:
-        self._encoder = encoder
         self._ids = ids
         spans = [(n, text[a:b]) for n, text in enumerate(texts) for a, b in encoder.split(text)]
         self._owners = np.array([n for n, _ in spans], dtype=np.int32)
@@ -80,7 +76,7 @@ class Baselines:
     ) -> tuple[Floats, Floats]:
         """BM25 over bare turns and the cosines of our own vectors, in the order of `ids`."""
         index = engine._parts.index
-        view = index.view(terms(text), Filter(), 0.0, PLAIN.quiet_weight)
+        view = index.view(terms(text), Filter(), 0.0, ALIKE)
         lone = _none(view.words.before)
         alone = replace(view.words, before=lone, after=lone, norms=Norms())
         signals = replace(view, words=alone).signals(query)
@@ -178,12 +174,12 @@ def show(name: str, rows: dict[str, dict[str, list[float]]], counts: dict[str, i
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--data", type=Path, default=os.environ.get("MEMORYD_BENCH_DATA"))
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--model", default=Config().memory.embedding_model)
     parser.add_argument("--rerank", default="", help="folder of a cross-encoder")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    files = given.files or sorted(Path(given.data or "../shared/data").glob("*_dev.json"))
+    files = given.files or sorted(given.data.glob("*_dev.json"))
     if not files:
         sys.exit("There are no *_dev.json files: name some, or give --data.")
     config = Config()

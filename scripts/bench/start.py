@@ -27,7 +27,7 @@ from memoryd.engine import snapshot
 from memoryd.ports import Identity, Record
 from memoryd.settings import Config, MemorySettings, StoreSettings
 from memoryd.wiring import open_engine
-from scripts.bench.corpus import DIMENSION, records
+from scripts.bench.corpus import DIMENSION, plain_chroma, records
 
 MODEL = "all-MiniLM-L6-v2"
 TASKS = 128
@@ -50,22 +50,6 @@ async def fill(folder: Path, made: list[Record]) -> None:
     snapshot.LEAST = min(snapshot.LEAST, len(made))
     async with open_engine(configured(folder)):
         pass
-
-
-def fill_plain(folder: Path, made: list[Record]) -> None:
-    import chromadb
-
-    collection = chromadb.PersistentClient(str(folder)).create_collection(
-        "plain", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
-    )
-    for start in range(0, len(made), 5000):
-        part = made[start : start + 5000]
-        collection.add(
-            ids=[r.memory.id for r in part],
-            embeddings=np.array([r.passages[0].vector for r in part]),
-            documents=[r.memory.content for r in part],
-            metadatas=[{"type": str(r.memory.type)} for r in part],
-        )
 
 
 def configured(folder: Path) -> Config:
@@ -107,7 +91,7 @@ def measure(count: int, runs: int, folder: Path) -> dict[str, Any]:
     wanted = made[count // 2]
     (folder / "plain").mkdir()
     anyio.run(fill, folder / "ours", made)
-    fill_plain(folder / "plain", made)
+    plain_chroma(made, folder / "plain")
     np.save(folder / "plain" / "query.npy", wanted.passages[0].vector)
     kept = (folder / "ours" / SNAPSHOT).read_bytes()
     taken: dict[str, list[float]] = {"ours": [], "ours, no snapshot": [], "plain Chroma": []}
