@@ -134,6 +134,9 @@ async def _status(options: argparse.Namespace) -> Status:
 
 def _facts(found: Status) -> dict[str, str]:
     facts = {"uptime": f"{long_span(found['uptime_seconds'])} (process {found['pid']})"}
+    if so_far := found.get("progress"):
+        share = f": {so_far['done']} of {so_far['total']}" if so_far["total"] else ""
+        facts["progress"] = so_far["what"] + share
     if "memories" in found:
         counts = found["memories"]
         each = ", ".join(f"{count} {type}" for type, count in counts.items())

@@ -89,6 +89,14 @@ class Cleared(TypedDict):
     cleared: int
 
 
+class Progress(TypedDict):
+    """How far something is that takes its time; `total` 0: that is not known."""
+
+    what: str
+    done: int
+    total: int
+
+
 class Status(TypedDict):
     """What the daemon says about itself. The counts are there once the memories are open."""
 
@@ -99,6 +107,7 @@ class Status(TypedDict):
     data_dir: str
     resident_bytes: int
     disk_bytes: int
+    progress: NotRequired[Progress]
     memories: NotRequired[dict[str, int]]
     next_expiry: NotRequired[str | None]
     sessions: NotRequired[int]

@@ -119,7 +119,7 @@ class Daemon:
 
     async def _serve_open(self) -> None:
         """Open the engine behind the doors; close it when it is time to stop."""
-        async with open_engine(self._config, wait=False) as engine:
+        async with open_engine(self._config, wait=False, watch=self._gate.watch) as engine:
             self._gate.open(engine)
             notify("READY=1")
             log.info("ready", memories=engine.count)

@@ -5,7 +5,7 @@ Each port has several implementations under `adapters/` and one contract test-su
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -76,6 +76,18 @@ class Identity:
 
     model: str
     dimension: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far something is that takes its time; `total` 0: that is not known."""
+
+    what: str
+    done: int = 0
+    total: int = 0
+
+
+Watch = Callable[[Progress | None], None]  # told how far it is; None: it is over
 
 
 @dataclass(frozen=True, slots=True)

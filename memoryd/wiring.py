@@ -25,7 +25,7 @@ from memoryd.adapters.shelf import FileShelf
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import EmbedError, MemorydError, StoreError, StoreMismatch
 from memoryd.places import cache_dir
-from memoryd.ports import Encoder, Identity
+from memoryd.ports import Encoder, Identity, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
 
@@ -169,12 +169,17 @@ async def restore_backup(config: Config, path: Path, *, replace: bool = False) -
 
 @asynccontextmanager
 async def open_engine(
-    config: Config, clock: Callable[[], float] = time.time, *, wait: bool = True
+    config: Config,
+    clock: Callable[[], float] = time.time,
+    *,
+    wait: bool = True,
+    watch: Watch | None = None,
 ) -> AsyncIterator[Engine]:
     """The whole engine on the configured store and model, inside a block.
 
     Without a model it opens all the same and searches by words, saying so in every answer.
-    `wait` False: do not wait for a model that is still being loaded.
+    `wait` False: do not wait for a model that is still being loaded. `watch` is told how far
+    the opening is.
     """
     async with task_group() as tasks:
         model = Model(config) if config.embedding.backend != "none" else None
@@ -183,9 +188,9 @@ async def open_engine(
         identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
         shelf = FileShelf(config.memory.path / "index.snapshot")
         async with (
-            _open_store(config, identity, model) as store,
+            _open_store(config, identity, model, watch) as store,
             run_engine(
-                config, store, None, identity.dimension, clock, shelf, identity.model
+                config, store, None, identity.dimension, clock, shelf, identity.model, watch
             ) as engine,
         ):
             if model is not None:
@@ -200,12 +205,12 @@ async def open_engine(
 
 @asynccontextmanager
 async def _open_store(
-    config: Config, identity: Identity, model: Model | None
+    config: Config, identity: Identity, model: Model | None, watch: Watch | None
 ) -> AsyncIterator[ChromaStore]:
     """The store; one of another model is taken over, but only once this model is there."""
     async with AsyncExitStack() as stack:
         try:
-            opened = open_chroma(config.store, config.memory.path, identity)
+            opened = open_chroma(config.store, config.memory.path, identity, watch=watch)
             store = await stack.enter_async_context(opened)
         except StoreMismatch as exc:
             if exc.code != OTHER_MODEL or model is None or config.store.mode != "embedded":
@@ -214,7 +219,9 @@ async def _open_store(
             if not model.is_ready:
                 raise
             log.warning("model_changed", to=identity.model)
-            opened = open_chroma(config.store, config.memory.path, identity, remodelling=True)
+            opened = open_chroma(
+                config.store, config.memory.path, identity, remodelling=True, watch=watch
+            )
             store = await stack.enter_async_context(opened)
         yield store
 

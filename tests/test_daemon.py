@@ -165,6 +165,25 @@ def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -
         daemon.stop()
 
 
+def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="100").start()
+    try:
+        for n in range(250):
+            daemon.tool("store_memory", content=f"the door number {n} is locked")
+        daemon.stop(signal.SIGKILL)
+        for file in (daemon.folder / "store").glob("*/header.bin"):
+            file.unlink()
+        daemon.process = daemon.spawn()
+        seen, status = [], {"health": "starting"}
+        while status["health"] == "starting":
+            status = daemon.status()
+            seen.append(status.get("progress"))
+        assert {"what": "repairing", "done": 0, "total": 250} in seen
+        assert sum(status["memories"].values()) == 250
+    finally:
+        daemon.stop()
+
+
 def test_a_database_that_cannot_be_read_ends_the_daemon_with_the_way_out(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="x")

@@ -23,7 +23,7 @@ from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_link import TRIES, Link
 from memoryd.adapters.chroma_rows import Row, to_records
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
-from memoryd.ports import Backup, Identity, Record
+from memoryd.ports import Backup, Identity, Record, Watch
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
@@ -226,11 +226,13 @@ async def open_chroma(
     restore: Restore | None = None,
     *,
     remodelling: bool = False,
+    watch: Watch | None = None,
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable.
     `restore`: made from a backup first, or BackupDamaged. `remodelling`: a store of another
-    model is rewritten for this one, every memory waiting for its vector."""
-    link = Link(settings, data_dir, identity, restore, remodelling=remodelling)
+    model is rewritten for this one, every memory waiting for its vector. `watch` is told how far
+    an opening is that takes its time, the first one and any later."""
+    link = Link(settings, data_dir, identity, restore, remodelling=remodelling, watch=watch)
     store = ChromaStore(link)
     async with task_group() as tasks:
         await link.start(tasks)

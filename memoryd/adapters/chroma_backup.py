@@ -16,7 +16,7 @@ from memoryd.adapters.chroma_open import NO_MODEL
 from memoryd.adapters.chroma_rows import plain_rows
 from memoryd.adapters.chroma_salvage import count_rows
 from memoryd.errors import StoreError
-from memoryd.ports import Identity
+from memoryd.ports import Identity, Progress
 from memoryd.settings import StoreSettings
 
 
@@ -81,11 +81,11 @@ def restore(
     settings: StoreSettings,
     data_dir: Path,
     identity: Identity,
-    say: Callable[[str], None],
+    say: Callable[[Progress], None],
 ) -> None:
     """Make the store from a backup; the former one is kept until the next good start. Raises
     BackupDamaged or `store_not_empty`, and then nothing was changed."""
-    say("verifying")
+    say(Progress("verifying"))
     count, head = backup_file.verify(asked.path), backup_file.head(asked.path)
     store_swap.settle(data_dir)
     _check_empty(asked, settings, data_dir)
@@ -96,7 +96,7 @@ def restore(
     fresh = Fresh(settings, data_dir, identity)
     memories = 0
     for page in backup_file.read(asked.path, STEP):
-        say("restoring")
+        say(Progress("restoring", memories, count))
         memories += len(page)
         # Another model's vectors are of no use: these memories get theirs from the engine.
         kept = page if is_usable else [type(record)(record.memory) for record in page]

@@ -23,7 +23,7 @@ from memoryd import errors
 from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_worker import HEADER
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
-from memoryd.ports import Identity
+from memoryd.ports import Identity, Watch
 from memoryd.settings import StoreSettings
 
 OPEN_TIMEOUT = 60.0  # beyond the wait for the lock
@@ -60,6 +60,7 @@ class Link:
         restore: Restore | None = None,
         *,
         remodelling: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self._opening: dict[str, Any] = {
             "settings": settings,
@@ -69,6 +70,7 @@ class Link:
             "restore": restore,
             "remodelling": remodelling,
         }
+        self._watch = watch or (lambda so_far: None)
         self._patience = settings.lock_wait + OPEN_TIMEOUT
         self._numbers = itertools.count(1)
         self._calls: dict[int, _Call] = {}
@@ -178,9 +180,11 @@ class Link:
             while ok is None:  # it says what takes its time: a repair is waited for
                 with anyio.fail_after(self._patience):
                     _, ok, answer = await _receive(received)
+                self._watch(answer if ok is None else None)
             if not ok:
                 raise _rebuilt(answer)
         except BaseException as exc:
+            self._watch(None)
             await _end(process, grace=0.0)
             if isinstance(exc, TimeoutError):
                 raise StoreUnavailable("The store's worker did not start.") from exc

@@ -11,6 +11,7 @@ from memoryd.adapters.chroma_fresh import Fresh, close
 from memoryd.adapters.chroma_open import open_embedded
 from memoryd.adapters.chroma_rows import SCHEMA_KEY, Row
 from memoryd.adapters.chroma_salvage import collection_facts
+from memoryd.ports import Progress
 from memoryd.settings import StoreSettings
 
 # What turns a row of one schema into a row of the next. Schema 1 is the first.
@@ -25,7 +26,7 @@ def is_older(folder: Path, collection: str) -> bool:
     return all(number in MIGRATIONS for number in range(schema, SCHEMA))
 
 
-def migrate(settings: StoreSettings, data_dir: Path, say: Callable[[str], None]) -> None:
+def migrate(settings: StoreSettings, data_dir: Path, say: Callable[[Progress], None]) -> None:
     """Rewrite every row step by step; killed meanwhile, the older store is as it was."""
     folder = data_dir / store_swap.LIVE
     schema = int(collection_facts(folder, settings.collection)[SCHEMA_KEY])
@@ -33,7 +34,7 @@ def migrate(settings: StoreSettings, data_dir: Path, say: Callable[[str], None])
     fresh = Fresh(settings, data_dir, source.made_for)
     ids = source.ids()
     for start in range(0, len(ids), PAGE):
-        say("migrating")
+        say(Progress("migrating", start, len(ids)))
         fresh.add([_brought(row, schema) for row in source.fetch(ids[start : start + PAGE])])
     fresh.close(ids)
     close(source, folder)

@@ -16,7 +16,7 @@ from memoryd.adapters.chroma_open import NO_MODEL, open_embedded
 from memoryd.adapters.chroma_rows import OF, SCHEMA_KEY, plain_rows, to_records
 from memoryd.adapters.chroma_salvage import collection_facts
 from memoryd.adapters.store_swap import LIVE
-from memoryd.ports import Identity, Record
+from memoryd.ports import Identity, Progress, Record
 from memoryd.settings import StoreSettings
 
 
@@ -31,7 +31,7 @@ def is_for_another(folder: Path, collection: str, identity: Identity) -> bool:
 
 
 def remodel(
-    settings: StoreSettings, data_dir: Path, identity: Identity, say: Callable[[str], None]
+    settings: StoreSettings, data_dir: Path, identity: Identity, say: Callable[[Progress], None]
 ) -> None:
     """Rewrite every memory without its vectors; killed meanwhile, the store is as it was."""
     folder = data_dir / LIVE
@@ -39,7 +39,7 @@ def remodel(
     fresh = Fresh(settings, data_dir, identity)
     ids = source.memory_ids()
     for start in range(0, len(ids), PAGE):
-        say("changing the model")
+        say(Progress("changing the model", start, len(ids)))
         rows = [row for row in source.fetch(ids[start : start + PAGE]) if OF not in row.meta]
         waiting = [Record(record.memory) for record in to_records(rows)[0]]
         fresh.add(plain_rows(waiting, identity.dimension))

@@ -30,13 +30,13 @@ from memoryd.adapters.chroma_salvage import (
 from memoryd.adapters.chroma_trouble import FAULT, disk_refuses, disk_trouble, translated
 from memoryd.adapters.store_swap import CLEAN, LIVE, OLD
 from memoryd.errors import StoreError
-from memoryd.ports import Identity
+from memoryd.ports import Identity, Progress
 from memoryd.settings import StoreSettings
 
 OPENING = "opening"  # counts the attempts of which no end was seen
 CRASHES = 2
 OPEN_LIMIT = 30  # seconds for Chroma to open its files, or to read a page
-Say = Callable[[str], None]  # told what takes its time, and that it goes on
+Say = Callable[[Progress], None]  # told what takes its time, and how far it is
 
 
 class Broken(Exception):
@@ -98,7 +98,6 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
     if not was_clean and not is_sound(folder):
         raise Broken
     if is_older(folder, settings.collection):
-        say("migrating")
         migrate(settings, data_dir, say)
     crashes = _crashes(folder)
     if crashes >= CRASHES or is_torn(folder):
@@ -150,8 +149,9 @@ def _crashes(folder: Path) -> int:
 
 def _look_at_all(collection: Collection, say: Say) -> None:
     """Meet every row with its vector: one that the index has lost fails the call."""
-    for start in range(0, collection.row_count(), PAGE):
-        say("checking")
+    count = collection.row_count()
+    for start in range(0, count, PAGE):
+        say(Progress("checking", start, count))
         _limit(OPEN_LIMIT)
         collection.page(start, PAGE)
 
@@ -159,7 +159,7 @@ def _look_at_all(collection: Collection, say: Say) -> None:
 def _repair(settings: StoreSettings, data_dir: Path, say: Say) -> None:
     """Rebuild the store from its database. Vectors that only the index had are made again by
     the engine, in the background."""
-    say("repairing")
+    say(Progress("repairing"))
     try:
         facts, found = salvage(data_dir / LIVE, settings.collection)
         records, _ = rows.to_records(found)
@@ -172,7 +172,7 @@ def _repair(settings: StoreSettings, data_dir: Path, say: Say) -> None:
     identity = identity_of(facts)
     fresh = Fresh(settings, data_dir, identity)
     for start in range(0, len(records), PAGE):
-        say("repairing")
+        say(Progress("repairing", start, len(records)))
         fresh.add(rows.plain_rows(records[start : start + PAGE], identity.dimension))
     fresh.close(fresh.ids)
     fresh.finish("repair", aside=store_swap.dated(store_swap.BROKEN))

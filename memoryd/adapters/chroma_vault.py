@@ -122,7 +122,7 @@ class Vault:
         self._job = None
         if job.has_closed:
             self.is_lost = True
-            self._collection = self._open(lambda stage: None)
+            self._collection = self._open(lambda progress: None)
             store_swap.drop_old(self._data_dir)
             self.is_lost = False
         return done

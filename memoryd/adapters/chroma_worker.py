@@ -17,9 +17,9 @@ import struct
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from memoryd.adapters.chroma_start import Say
 from memoryd.adapters.chroma_trouble import translated
 from memoryd.adapters.chroma_vault import Vault
 from memoryd.adapters.store_lock import take_lock
@@ -56,7 +56,7 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
         opening = read_frame(wire_in)
         try:
-            vault = _open(opening, lambda stage: write_frame(wire_out, (0, None, stage)))
+            vault = _open(opening, lambda so_far: write_frame(wire_out, (0, None, so_far)))
             facts = vault.facts()
         except Exception as exc:
             write_frame(wire_out, (0, False, _failure(exc)))
@@ -74,7 +74,7 @@ def _take_wire() -> tuple[BinaryIO, BinaryIO]:
     return wire_in, wire_out
 
 
-def _open(opening: dict[str, Any], say: Callable[[str], None]) -> Vault:
+def _open(opening: dict[str, Any], say: Say) -> Vault:
     settings, data_dir = opening["settings"], opening["data_dir"]
     if settings.mode == "embedded":
         take_lock(data_dir, opening["owner"], settings.lock_wait)

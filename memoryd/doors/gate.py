@@ -10,6 +10,7 @@ import anyio
 
 from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError
+from memoryd.ports import Progress
 
 PATIENCE = 20.0  # clients give a call about 60 seconds
 
@@ -29,6 +30,11 @@ class Gate:
         self._opened = anyio.Event()
         self._engine: Engine | None = None
         self.stage = "starting"
+        self.progress: Progress | None = None  # of what takes its time, now or later
+
+    def watch(self, so_far: Progress | None) -> None:
+        """Be told how far an opening or a repair is."""
+        self.progress = so_far
 
     def open(self, engine: Engine) -> None:
         self._engine, self.stage = engine, "ready"
@@ -44,5 +50,6 @@ class Gate:
         with anyio.move_on_after(self._patience):
             await self._opened.wait()
         if self._engine is None:
-            raise Warming(f"The memories are not open yet ({self.stage}).")
+            now = f"{self.progress.what}" if self.progress else self.stage
+            raise Warming(f"The memories are not open yet ({now}).")
         return self._engine

@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.to_thread
 
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.gate import Gate
-from memoryd.errors import MemorydError
+from memoryd.engine.engine import Engine
+from memoryd.errors import MemorydError, StoreUnavailable
+from memoryd.ports import Progress
+
+PATIENCE = 5.0  # seconds for the store to answer: it may be repairing itself
+SLOW = StoreUnavailable("The store is busy with itself.", hint="Ask again in a while.")
 
 
 class Status:
@@ -36,20 +43,32 @@ class Status:
             "resident_bytes": _resident(),
             "disk_bytes": await anyio.to_thread.run_sync(_disk, self._data_dir),
         }
+        if so_far := self._gate.progress:
+            found["progress"] = asdict(so_far)
         engine = self._gate.now
         if engine is None:
             return found
         state = engine.state()
+        if so_far is None and state["pending_vectors"] and state["model"]:
+            embedded = engine.count - state["pending_vectors"]
+            found["progress"] = asdict(Progress("embedding", embedded, engine.count))
         if state["next_expiry"] is not None:
             state["next_expiry"] = render.moment(state["next_expiry"], engine.zone)
+        return found | state | {"store": await _store(engine)}
+
+
+async def _store(engine: Engine) -> dict[str, Any]:
+    """What the store says about itself, or why it does not."""
+    store: dict[str, Any] = {"error": render.error(SLOW)}
+    with anyio.move_on_after(PATIENCE):
         try:
             store = dict(await engine.store_status())
-            for key in store.keys() & {"since", "backup_at"}:
-                if isinstance(at := store[key], float):
-                    store[key] = render.moment(at, engine.zone)
         except MemorydError as exc:
             store = {"error": render.error(exc)}
-        return found | state | {"store": store}
+    for key in store.keys() & {"since", "backup_at"}:
+        if isinstance(at := store[key], float):
+            store[key] = render.moment(at, engine.zone)
+    return store
 
 
 def _resident() -> int:

@@ -22,7 +22,7 @@ from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
 from memoryd.model import DAY, Lifetimes, Memory, Stored
-from memoryd.ports import Backup, Encoder, Passage, Reranker, Shelf, Store
+from memoryd.ports import Backup, Encoder, Passage, Reranker, Shelf, Store, Watch
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -149,16 +149,18 @@ async def run_engine(
     clock: Callable[[], float] = time.time,
     shelf: Shelf | None = None,
     model: str = "",
+    watch: Watch | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then serve inside the block.
 
     `shelf` keeps a snapshot of the index between starts, good for the vectors of `model`.
+    `watch` is told how far the loading is.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
     index = Index(dimension, exact_limit=exact)
     snapshots = Snapshots(index, shelf or NoShelf(), {"model": model, "dimension": dimension})
-    await snapshots.load(store)
+    await snapshots.load(store, watch)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
     parts = Parts(store, index, embedding, clock, *rules, snapshots, config.backup)
     engine = Engine(parts)

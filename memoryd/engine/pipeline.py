@@ -87,7 +87,8 @@ async def gather(trail: Trail) -> None:
     near = None
     if trail.vector is not None and not view.vectors.keep:
         near = await from_store(trail.store, trail.index, view, trail.vector, trail.count)
-    trail.signals = await anyio.to_thread.run_sync(view.signals, trail.vector, near)
+    count = max(rank.POOL, _enough(trail))
+    trail.signals = await anyio.to_thread.run_sync(view.signals, trail.vector, near, count)
 
 
 async def fuse(trail: Trail) -> bool:
@@ -95,8 +96,7 @@ async def fuse(trail: Trail) -> bool:
     view, signals = trail.view, trail.signals
     assert view is not None
     assert signals is not None
-    count = trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
-    ranked = await anyio.to_thread.run_sync(rank.fuse, view, signals, trail.by, count)
+    ranked = await anyio.to_thread.run_sync(rank.fuse, view, signals, trail.by, _enough(trail))
     slots = [int(slot) for slot in ranked.slots]
     seen = [trail.index.as_seen(slot, view) for slot in slots]
     trail.tries += 1
@@ -166,6 +166,11 @@ async def pack(trail: Trail) -> None:
         if missed:
             trail.warnings.append(f"{missed} more results did not fit into max_tokens.")
     trail.hits = hits
+
+
+def _enough(trail: Trail) -> int:
+    """How many candidates make sure of the results."""
+    return trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
 
 
 def _best_text(trail: Trail, found: Candidate) -> str:

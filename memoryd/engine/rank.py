@@ -42,10 +42,11 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
     near, said = (
         _best(view, signal, max(POOL, count)) for signal in (signals.meaning, signals.words)
     )
+    slots = _candidates(view, near, said)
+    view.sharpen(signals, _and_beside(view, slots))
     weight = np.float32(1.0)
     if signals.meaning.any():
         weight = np.float32(by.words_weight * trust(signals, near[:POOL], said[:POOL]))
-    slots = _candidates(view, near, said)
     own = signals.meaning[slots] + weight * signals.words[slots]
     lent = _lent(view, signals, slots, weight, by.neighbour_weight)
     length = np.float32(-by.length_weight) * view.spread[slots]
@@ -62,18 +63,25 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
 
 def _best(view: View, signal: Floats, count: int) -> NDArray[np.intp]:
     """The allowed slots with the highest values, highest first."""
-    found = largest(np.where(view.allowed, signal, np.float32(-1.0)), count)
-    usable: NDArray[np.intp] = found[view.allowed[found]]
-    return usable
+    found = np.flatnonzero(signal * view.allowed)
+    best: NDArray[np.intp] = found[largest(signal[found], count)]
+    if len(best) < count:
+        rest = np.flatnonzero(view.allowed & (signal == 0.0))
+        best = np.concatenate([best, rest[: count - len(best)]])
+    return best
 
 
 def _candidates(view: View, near: NDArray[np.intp], said: NDArray[np.intp]) -> NDArray[np.intp]:
     """The best of either signal and their neighbours: nothing else can come out first."""
-    best = np.union1d(near, said)
-    beside = np.concatenate([view.before[best], view.after[best]])
-    every = np.union1d(best, beside[beside >= 0])
+    every = _and_beside(view, np.union1d(near, said))
     usable: NDArray[np.intp] = every[view.allowed[every]]
     return usable
+
+
+def _and_beside(view: View, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+    """These slots and their neighbours, in order."""
+    beside = np.concatenate([view.before[slots], view.after[slots]])
+    return np.union1d(slots, beside[beside >= 0])
 
 
 def trust(signals: Signals, near: NDArray[np.intp], said: NDArray[np.intp]) -> float:
@@ -113,7 +121,9 @@ def _lent(
 def largest(values: Floats, count: int) -> NDArray[np.intp]:
     """Where the highest values are, highest first; equal ones in the order they come."""
     if count < len(values):
-        some = np.argpartition(-values, count)[:count]
+        least = np.partition(values, len(values) - count)[len(values) - count]
+        above, even = np.flatnonzero(values > least), np.flatnonzero(values == least)
+        some = np.concatenate([above, even[: count - len(above)]])
     else:
         some = np.arange(len(values))
     order: NDArray[np.intp] = some[np.lexsort((some, -values[some]))]

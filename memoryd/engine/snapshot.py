@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from memoryd.engine.index import Entry, Index
 from memoryd.engine.terms import TERMS_VERSION, term
 from memoryd.model import Memory, MemoryType
-from memoryd.ports import Shelf, Snapshot, Store
+from memoryd.ports import Progress, Shelf, Snapshot, Store, Watch
 
 log = structlog.get_logger()
 FORMAT = 1
 LEAST = 5_000  # memories from which a snapshot is worth its space
 STALE = 50  # changes of one memory in so many make it worth writing anew
 PACE = 500  # memories entered before others have their turn
+LOADING = "loading"
 FETCH = 1_000  # memories asked of the store at once
 
 
@@ -49,19 +50,32 @@ class Snapshots:
         self._about = {"format": FORMAT, "terms": TERMS_VERSION, **identity}
         self._saved = -1  # the index's changes when it was last saved; -1: not to be trusted
 
-    async def load(self, store: Store) -> int:
-        """Fill the empty index; how many memories came from the snapshot."""
+    async def load(self, store: Store, watch: Watch | None = None) -> int:
+        """Fill the empty index; how many memories came from the snapshot. `watch` is told how
+        far it is."""
+        tell = watch or (lambda so_far: None)
+        try:
+            return await self._load(store, tell)
+        finally:
+            tell(None)
+
+    async def _load(self, store: Store, tell: Watch) -> int:
         known = await store.revisions()
         snapshot = await anyio.to_thread.run_sync(self._shelf.load) if known else None
         if known is None or snapshot is None or snapshot.about != self._about:
             self._shelf.clear()
+            count = len(known or ())
             async for page in store.scan():
-                for record in page:
+                tell(Progress(LOADING, len(self._index), count))
+                for number, record in enumerate(page, start=1):
                     self._index.put(record)
+                    if number % PACE == 0:
+                        await anyio.lowlevel.checkpoint()
             return 0
         restored = await _restore(self._index, snapshot, known)
         changed = [id for id in known if self._index.get(id) is None]
         for start in range(0, len(changed), FETCH):
+            tell(Progress(LOADING, len(self._index), len(known)))
             for record in await store.get(changed[start : start + FETCH]):
                 self._index.put(record)
         if not changed and restored == len(snapshot.texts):

@@ -1,4 +1,4 @@
-"""Vectors in RAM, compared exactly.
+"""Vectors in RAM, compared exactly; also rounded, for a quick first look at all of them.
 
 Rows live in blocks of fixed size, so that growth never copies: a copy of a hundred megabytes
 would stall the event loop. A freed row is zeroed and used again. A scan runs on threads, writes
@@ -9,15 +9,18 @@ table only numbers the rows: above a configured size candidates come from the st
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.engine.rounded import Rounded
+
 BLOCK = 8192
 FREE = -1
 SPARSE = 3  # fewer than one row in so many: comparing those alone is faster than all
+SPARSE_ROUNDED = 2  # the same for rounded rows, which are quicker to pick
 
 FEW = 4  # blocks that are not worth a second thread
 
@@ -37,6 +40,7 @@ class VectorTable:
         self.dimension = dimension
         self.keep = keep
         self._blocks: list[Floats] = []
+        self._rounded: list[Rounded] = []
         self._owner = np.full(BLOCK, FREE, dtype=np.int32)
         self._free: list[int] = []
         self._used = 0  # rows ever handed out
@@ -50,7 +54,7 @@ class VectorTable:
         rows = [self._row() for _ in vectors]
         for row, vector in zip(rows, vectors, strict=True):
             if vector is not None and self.keep:
-                self._blocks[row // BLOCK][row % BLOCK] = vector
+                self._set(row, vector)
             self._owner[row] = owner
         return rows
 
@@ -58,7 +62,7 @@ class VectorTable:
         """Zero and free the rows."""
         for row in rows:
             if self.keep:
-                self._blocks[row // BLOCK][row % BLOCK] = 0.0
+                self._set(row, np.zeros(self.dimension, dtype=np.float32))
             self._owner[row] = FREE
             self._free.append(row)
 
@@ -67,15 +71,15 @@ class VectorTable:
         self._used = len(owners)
         self._owner = np.append(owners, np.full(BLOCK, FREE, dtype=np.int32))
         for start in range(0, len(vectors) if self.keep else 0, BLOCK):
-            block = np.zeros((BLOCK, self.dimension), dtype=np.float32)
             part = vectors[start : start + BLOCK]
-            block[: len(part)] = part
-            self._blocks.append(block)
+            self._grow()
+            self._blocks[-1][: len(part)] = part
+            self._rounded[-1].put(0, part)
 
     def drop_vectors(self) -> None:
         """Keep the numbering alone from now on."""
         self.keep = False
-        self._blocks = []
+        self._blocks, self._rounded = [], []
 
     def get(self, row: int) -> Floats:
         """A copy of one row."""
@@ -96,21 +100,71 @@ class VectorTable:
 
     def cosines(self, query: Floats, wanted: Mask) -> Floats:
         """By row, the cosine with a unit query, 0..1; 0 where not wanted. Runs on any thread."""
-        scores = np.zeros(len(wanted), dtype=np.float32)
-        blocks = self._blocks[: -(-len(wanted) // BLOCK)]
+        blocks = self._blocks
 
-        def compare(number: int) -> None:
-            part = wanted[number * BLOCK : (number + 1) * BLOCK]
-            into = scores[number * BLOCK : (number + 1) * BLOCK]
+        def compare(number: int, part: Mask) -> tuple[NDArray[np.intp] | None, Floats]:
             picked = np.flatnonzero(part)
             if len(picked) * SPARSE < len(part):
-                into[picked] = blocks[number][picked] @ query
-            else:
-                np.dot(blocks[number][: len(part)], query, out=into)
+                return picked, blocks[number][picked] @ query
+            return None, blocks[number][: len(part)] @ query
 
-        list((_POOL.map if len(blocks) > FEW else map)(compare, range(len(blocks))))
+        return self._each(wanted, compare)
+
+    def glance(self, query: Floats, wanted: Mask) -> tuple[Floats, Floats]:
+        """By row, about the cosine, and how far that can be from it; 0 where not wanted."""
+        blocks, asked = self._rounded, Rounded.of(query[None, :])
+
+        def compare(number: int, part: Mask) -> tuple[NDArray[np.intp] | None, Floats]:
+            picked = np.flatnonzero(part)
+            rows = picked if len(picked) * SPARSE_ROUNDED < len(part) else None
+            return rows, blocks[number].compare(asked, rows, len(part))
+
+        slack = np.zeros(len(wanted), dtype=np.float32)
+        for number, block in enumerate(blocks[: -(-len(wanted) // BLOCK)]):
+            into = slack[number * BLOCK : (number + 1) * BLOCK]
+            into[:] = block.slack(asked, len(into))
+        return self._each(wanted, compare), slack
+
+    def cosines_of(self, query: Floats, rows: NDArray[np.intp]) -> Floats:
+        """The cosines of some rows, which are in order. Runs on any thread."""
+        found = np.zeros(len(rows), dtype=np.float32)
+        ends = np.searchsorted(rows, BLOCK * np.arange(len(self._blocks) + 1)).tolist()
+        for number, (block, begin, end) in enumerate(
+            zip(self._blocks, ends[:-1], ends[1:], strict=False)
+        ):
+            found[begin:end] = block.take(rows[begin:end] - number * BLOCK, axis=0) @ query
+        np.clip(found, 0.0, 1.0, out=found)
+        return found
+
+    def _each(
+        self,
+        wanted: Mask,
+        compare: Callable[[int, Mask], tuple[NDArray[np.intp] | None, Floats]],
+    ) -> Floats:
+        """By row, 0..1, what `compare` finds in each block: for the rows that it names, or all."""
+        scores = np.zeros(len(wanted), dtype=np.float32)
+        count = -(-len(wanted) // BLOCK) if self._blocks else 0
+
+        def one(number: int) -> None:
+            part = wanted[number * BLOCK : (number + 1) * BLOCK]
+            into = scores[number * BLOCK : (number + 1) * BLOCK]
+            rows, found = compare(number, part)
+            if rows is None:
+                np.multiply(found, part, out=into)
+            else:
+                into[rows] = found
+
+        list((_POOL.map if count > FEW else map)(one, range(count)))
         np.clip(scores, 0.0, 1.0, out=scores)
         return scores
+
+    def _set(self, row: int, vector: Floats) -> None:
+        self._blocks[row // BLOCK][row % BLOCK] = vector
+        self._rounded[row // BLOCK].put(row % BLOCK, vector[None, :])
+
+    def _grow(self) -> None:
+        self._blocks.append(np.zeros((BLOCK, self.dimension), dtype=np.float32))
+        self._rounded.append(Rounded.room(BLOCK, self.dimension))
 
     def _row(self) -> int:
         if self._free:
@@ -118,6 +172,6 @@ class VectorTable:
         if self._used == len(self._owner):
             self._owner = np.append(self._owner, np.full(BLOCK, FREE, dtype=np.int32))
         if self.keep and self._used == len(self._blocks) * BLOCK:
-            self._blocks.append(np.zeros((BLOCK, self.dimension), dtype=np.float32))
+            self._grow()
         self._used += 1
         return self._used - 1

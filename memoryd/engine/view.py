@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from memoryd.engine.lexical import Lookup
 from memoryd.engine.turns import Codes, Numbers
-from memoryd.engine.vectors import FREE, Floats, Mask, VectorTable
+from memoryd.engine.vectors import BLOCK, FREE, Floats, Mask, VectorTable
+
+MANY = 2 * BLOCK  # rows from which on a first look at rounded vectors pays
+MAYBE = 8  # more than one row in so many to look at again: all are compared exactly at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class Signals:
     words: Floats
     row_meaning: Floats  # by row
     row_words: Floats
+    query: Floats | None = None
+    rough: Mask | None = None  # by row, where meaning is not exact; None: it is everywhere
 
     def best_row(self, rows: Sequence[int]) -> int:
         """The one that both speak for most."""
@@ -46,18 +51,57 @@ class View:
     words: Lookup
     vectors: VectorTable
 
-    def signals(self, query: Floats | None, near: Floats | None = None) -> Signals:
-        """Both signals; `near` has the cosines by slot where vectors are not in RAM."""
+    def signals(
+        self, query: Floats | None, near: Floats | None = None, count: int | None = None
+    ) -> Signals:
+        """Both signals; `near` has the cosines by slot where vectors are not in RAM. With a
+        `count` meaning is exact only for the best so many, and for what is made `sharp` later."""
         words = self.words.scores()
+        rough: Mask | None = None
         if query is None or near is not None:
             cosines = np.zeros(len(words), dtype=np.float32)
         else:
-            wanted = self.owners != FREE
-            wanted[wanted] = self.allowed[self.owners[wanted]]
-            cosines = self.vectors.cosines(query, wanted)
+            wanted = np.append(self.allowed, False).take(self.owners, mode="wrap")  # FREE: last
+            if count is None or len(wanted) < MANY:
+                cosines = self.vectors.cosines(query, wanted)
+            else:
+                cosines, rough = self._best_cosines(query, wanted, count)
         parts = self._rows_of_many()
         meaning = self._by_slot(cosines, parts) if near is None else near
-        return Signals(meaning, self._by_slot(words, parts), cosines, words)
+        return Signals(meaning, self._by_slot(words, parts), cosines, words, query, rough)
+
+    def _best_cosines(self, query: Floats, wanted: Mask, count: int) -> tuple[Floats, Mask | None]:
+        """By row, cosines that are exact for the best `count` slots; and where they are not."""
+        about, slack = self.vectors.glance(query, wanted)
+        surely = self._by_slot(about - slack, self._rows_of_many())[np.flatnonzero(self.allowed)]
+        least = -1.0
+        if count < len(surely):
+            # So many slots are at least this near.
+            least = float(np.partition(surely, len(surely) - count)[len(surely) - count])
+        maybe = np.flatnonzero(about + slack >= least)
+        if len(maybe) * MAYBE > len(wanted):
+            return self.vectors.cosines(query, wanted), None
+        maybe = maybe[wanted[maybe]]
+        about[maybe] = self.vectors.cosines_of(query, maybe)
+        rough = wanted
+        rough[maybe] = False
+        return about, rough
+
+    def sharpen(self, signals: Signals, slots: NDArray[np.intp]) -> None:
+        """Make the meaning of these slots exact."""
+        if signals.rough is None or signals.query is None:
+            return
+        rows = self.first[slots].astype(np.intp)
+        if (many := self.spread[slots] > 0).any():
+            theirs = np.zeros(len(self.first), dtype=np.bool_)
+            theirs[slots[many]] = True
+            parts = self._rows_of_many()
+            rows = np.concatenate([rows, parts[theirs[self.owners[parts]]]])
+        again = np.unique(rows[signals.rough[rows]])
+        signals.row_meaning[again] = self.vectors.cosines_of(signals.query, again)
+        signals.rough[again] = False
+        signals.meaning[slots] = 0.0
+        np.maximum.at(signals.meaning, self.owners[rows], signals.row_meaning[rows])
 
     def _rows_of_many(self) -> NDArray[np.intp]:
         """The rows of memories that have several; few have."""

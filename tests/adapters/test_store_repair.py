@@ -15,7 +15,7 @@ import pytest
 from memoryd.adapters.chroma import open_chroma
 from memoryd.errors import StoreError
 from memoryd.model import MemoryType
-from memoryd.ports import Record
+from memoryd.ports import Progress, Record
 from memoryd.settings import StoreSettings
 from tests.adapters.test_store_contract import FAITHFUL, IDENTITY, all_of, assert_same, record
 
@@ -99,6 +99,14 @@ async def test_a_broken_index_is_rebuilt_without_a_human(folder: Path, damage: s
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         assert (await store.status())["set_aside"] == aside  # repaired once
         assert len(await all_of(store)) == len(wanted) + 1
+
+
+async def test_a_repair_tells_how_far_it_is(folder: Path) -> None:
+    DAMAGE["header.bin missing"](folder)
+    seen: list[Progress | None] = []
+    async with open_chroma(SETTINGS, folder, IDENTITY, watch=seen.append):
+        assert Progress("repairing", 0, len(samples())) in seen
+        assert seen[-1] is None, "it is over"
 
 
 async def test_vectors_that_are_garbage_count_as_missing(folder: Path) -> None:
