@@ -9,6 +9,7 @@ MemorydError
 │   ├── StoreBusy          another process has this store open
 │   ├── StoreMismatch      the store was made for another model or schema
 │   └── StoreUnavailable   the store cannot be reached, or its worker keeps dying
+├── OutOfMemory        there is not enough RAM for this now
 └── EmbedError         the embedding model could not do it
     ├── ModelMissing       no source has the model
     ├── ModelCorrupt       the files are not what they should be
@@ -44,6 +45,16 @@ class NotFound(MemorydError):
 
     code = "not_found"
     hint = "Search for it, or check the id."
+
+
+class OutOfMemory(MemorydError):
+    """The system has no memory for this; nothing was changed."""
+
+    code = "out_of_memory"
+    hint = "Free some memory, or send less at a time, and try again."
+
+    def __init__(self, message: str = "There is not enough memory for this now.") -> None:
+        super().__init__(message)
 
 
 class ConfigError(MemorydError):

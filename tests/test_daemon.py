@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -174,7 +175,8 @@ def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
         for file in (daemon.folder / "store").glob("*/header.bin"):
             file.unlink()
         daemon.process = daemon.spawn()
-        seen, status = [], {"health": "starting"}
+        seen: list[object] = []
+        status: dict[str, Any] = {"health": "starting"}
         while status["health"] == "starting":
             status = daemon.status()
             seen.append(status.get("progress"))

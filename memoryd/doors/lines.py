@@ -27,9 +27,9 @@ from memoryd.doors.rate import RATE_LIMITED, Rate, refusal, too_fast
 from memoryd.doors.tools import PEER, Peer
 from memoryd.engine.checks import label
 from memoryd.engine.windows import new_session_id
-from memoryd.errors import InvalidInput
+from memoryd.errors import InvalidInput, OutOfMemory
 
-CHUNK = 65_536
+CHUNK, SMALL = 65_536, 2048  # bytes read at a time; and while there is no memory for that
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 CANCELLED = "notifications/cancelled"
 SESSION = "notifications/memoryd/session"  # ours alone, see `shim_lines`
@@ -47,7 +47,8 @@ class Limits:
 
 
 class LineBuffer:
-    """Bytes to lines. A line over the limit comes out once, as None; the rest is skipped."""
+    """Bytes to lines. A line over the limit, or beyond what memory there is, comes out once, as
+    None; the rest of it is skipped."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -57,9 +58,7 @@ class LineBuffer:
     def feed(self, data: bytes) -> Iterator[bytes | None]:
         for piece in _pieces(data):
             whole = piece.endswith(b"\n")
-            if not self._skipping:
-                self._pending += piece
-            if not self._skipping and len(self._pending) > self._limit:
+            if not self._skipping and not self._add(piece):
                 self._skipping = True
                 self._pending.clear()
                 yield None
@@ -68,6 +67,13 @@ class LineBuffer:
                     yield bytes(self._pending)
                 self._skipping = False
                 self._pending.clear()
+
+    def _add(self, piece: bytes) -> bool:
+        try:
+            self._pending += piece
+        except MemoryError:
+            return False
+        return len(self._pending) <= self._limit
 
 
 def _pieces(data: bytes) -> list[bytes]:
@@ -196,6 +202,8 @@ async def _chunks(stream: ByteStream) -> Any:
     while True:
         try:
             yield await stream.receive(CHUNK)
+        except MemoryError:
+            yield await stream.receive(SMALL)
         except anyio.EndOfStream:
             return
 
@@ -221,9 +229,12 @@ class BadLine(Exception):
 def parse(line: bytes | None, limit: int) -> Any:
     """The message on a line; BadLine with the JSON-RPC error to send."""
     if line is None:
-        raise BadLine(types.INVALID_REQUEST, f"A line may have at most {limit} bytes.")
+        text = f"A line may have at most {limit} bytes, and there must be memory for it."
+        raise BadLine(types.INVALID_REQUEST, text)
     try:
         data = json.loads(line)
+    except MemoryError as exc:
+        raise BadLine(types.INTERNAL_ERROR, OutOfMemory().message) from exc
     except (ValueError, RecursionError) as exc:
         raise BadLine(types.PARSE_ERROR, "That line is not JSON.") from exc
     id = data.get("id") if isinstance(data, dict) else None
@@ -232,5 +243,7 @@ def parse(line: bytes | None, limit: int) -> Any:
         raise BadLine(types.INVALID_REQUEST, "An id must be text or a whole number.")
     try:
         return types.jsonrpc_message_adapter.validate_python(data, by_name=False)
+    except MemoryError as exc:
+        raise BadLine(types.INTERNAL_ERROR, OutOfMemory().message, id) from exc
     except (ValidationError, RecursionError) as exc:
         raise BadLine(types.INVALID_REQUEST, "That is not a JSON-RPC message.", id) from exc

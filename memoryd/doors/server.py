@@ -24,7 +24,7 @@ from memoryd.doors.prompts import PROMPT, PROMPT_TEXT
 from memoryd.doors.schemas import INSTRUCTIONS, TOOLS
 from memoryd.doors.status import Status
 from memoryd.doors.tools import Tools
-from memoryd.errors import MemorydError, NotFound
+from memoryd.errors import MemorydError, NotFound, OutOfMemory
 
 log = structlog.get_logger()
 JSON = "application/json"
@@ -73,6 +73,9 @@ class McpServer:
         except MemorydError as exc:
             log.info("tool_refused", code=exc.code)
             return _refusal(exc)
+        except MemoryError as exc:
+            log.error("tool_failed", tool=params.name, error="MemoryError", at=_place(exc))
+            return _refusal(OutOfMemory())
         except Exception as exc:
             log.error("tool_failed", tool=params.name, error=type(exc).__name__, at=_place(exc))
             return _refusal(MemorydError(f"memoryd failed with {type(exc).__name__}."))

@@ -18,7 +18,7 @@ from memoryd.engine.passages import RowTerms, row_terms, spans_of, terms_of
 from memoryd.engine.stamps import Stamps
 from memoryd.engine.turns import Speakers, Turns, who
 from memoryd.engine.vectors import VectorTable
-from memoryd.engine.view import View
+from memoryd.engine.view import Layout, View
 from memoryd.model import Filter, Memory, MemoryType
 from memoryd.ports import Passage, Record, Span
 
@@ -50,6 +50,7 @@ class Index:
         self._names: dict[str, int] = {}
         self._facts: dict[bytes, set[int]] = {}
         self.stamps: Stamps[Entry] = Stamps()
+        self._layout: Layout | None = None
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -170,33 +171,39 @@ class Index:
         if memory.name is not None and self._names.get(memory.name) == slot:
             del self._names[memory.name]
         key = fact_key(memory.content, memory.session_id)
-        if twins := self._facts.get(key):
-            twins.discard(slot)
-            if not twins:
-                del self._facts[key]
+        self._facts.get(key, set()).discard(slot)
+        if not self._facts.get(key, True):
+            del self._facts[key]
         self._entries[slot] = None
         self._free.append(slot)
         return True
 
     def view(self, query: Sequence[int], filter: Filter, now: float, quiet: float) -> View:
         """What a search with these terms sees now."""
-        slots, rows = len(self._entries), len(self._vectors)
+        if self._layout is None or self._layout.version != self.changes:
+            self._layout = self._laid_out()
+        return View(
+            layout=self._layout,
+            allowed=self._columns.allowed(filter, now)[: len(self._entries)],
+            meant=self._speakers.meant(query),
+            words=self._words.look_up(query, *self._layout.rows_beside, quiet, self.changes),
+            vectors=self._vectors,
+        )
+
+    def _laid_out(self) -> Layout:
+        slots = len(self._entries)
         first, spread = self._columns.rows(slots)
         before, after = self._turns.of_slots(slots)
-        return View(
-            allowed=self._columns.allowed(filter, now)[:slots],
+        return Layout(
+            version=self.changes,
             stamps=self.stamps.first(slots),
             owners=self._vectors.owners(),
             first=first,
             spread=spread,
             before=before,
             after=after,
+            rows_beside=self._turns.of_rows(len(self._vectors)),
             speakers=self._speakers.codes(slots),
-            meant=self._speakers.meant(query),
-            words=self._words.look_up(
-                query, *self._turns.of_rows(rows), quiet, self.stamps.changes
-            ),
-            vectors=self._vectors,
         )
 
     def entries(self) -> list[Entry | None]:
@@ -210,7 +217,7 @@ class Index:
     def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
         """What the view saw in a slot, and whether it is still so. None: gone, or changed too
         often since."""
-        stamp = int(view.stamps[slot])
+        stamp = int(view.layout.stamps[slot])
         if self.stamps.is_current(slot, stamp):
             return self._entries[slot], True
         former = self.stamps.former(slot, stamp)

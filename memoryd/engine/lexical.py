@@ -193,6 +193,8 @@ class WordIndex:
 
     def lengths(self, count: int) -> Floats:
         """A copy, by row."""
+        if count <= len(self._lengths):
+            return self._lengths[:count].copy()
         found = np.zeros(count, dtype=np.float32)
         known = min(count, len(self._lengths))
         found[:known] = self._lengths[:known]

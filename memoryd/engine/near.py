@@ -21,7 +21,7 @@ MOST = 16_384  # candidates asked for before the answer is taken as it is
 
 async def from_store(store: Store, index: Index, view: View, query: Floats, count: int) -> Floats:
     """By slot, the cosine of what the store found near; 0 for the rest."""
-    meaning = np.zeros(len(view.first), dtype=np.float32)
+    meaning = np.zeros(len(view.layout.first), dtype=np.float32)
     allowed = np.flatnonzero(view.allowed)
     if not allowed.size:
         return meaning

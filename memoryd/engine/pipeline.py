@@ -56,6 +56,7 @@ class Trail:
     max_tokens: int | None = None
     reranker: Reranker | None = None
     view: View | None = None
+    near: Floats | None = None  # what the store found, where vectors are not in RAM
     signals: Signals | None = None
     tries: int = 0
     candidates: list[Candidate] = field(default_factory=list)
@@ -80,23 +81,20 @@ async def run(trail: Trail, steps: tuple[Step, ...]) -> None:
 
 
 async def gather(trail: Trail) -> None:
-    """Both signals over every memory that the filter allows."""
+    """What there is to search: all that the filter allows, as it is now."""
     trail.view = view = trail.index.view(
         trail.terms, trail.filter, trail.now, trail.by.quiet_weight
     )
-    near = None
+    trail.near = None
     if trail.vector is not None and not view.vectors.keep:
-        near = await from_store(trail.store, trail.index, view, trail.vector, trail.count)
-    count = max(rank.POOL, _enough(trail))
-    trail.signals = await anyio.to_thread.run_sync(view.signals, trail.vector, near, count)
+        trail.near = await from_store(trail.store, trail.index, view, trail.vector, trail.count)
 
 
 async def fuse(trail: Trail) -> bool:
-    """One order out of both; true if a write overtook it."""
-    view, signals = trail.view, trail.signals
+    """Both signals over all of it, and one order out of both; true if a write overtook it."""
+    view = trail.view
     assert view is not None
-    assert signals is not None
-    ranked = await anyio.to_thread.run_sync(rank.fuse, view, signals, trail.by, _enough(trail))
+    ranked = await anyio.to_thread.run_sync(_ranked, trail, view)
     slots = [int(slot) for slot in ranked.slots]
     seen = [trail.index.as_seen(slot, view) for slot in slots]
     trail.tries += 1
@@ -109,6 +107,13 @@ async def fuse(trail: Trail) -> bool:
         if entry is not None
     ]
     return False
+
+
+def _ranked(trail: Trail, view: View) -> rank.Ranked:
+    """Arithmetic alone, for a thread."""
+    enough = trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
+    trail.signals = view.signals(trail.vector, trail.near, max(rank.POOL, enough))
+    return rank.fuse(view, trail.signals, trail.by, enough)
 
 
 async def boost(trail: Trail) -> None:
@@ -166,11 +171,6 @@ async def pack(trail: Trail) -> None:
         if missed:
             trail.warnings.append(f"{missed} more results did not fit into max_tokens.")
     trail.hits = hits
-
-
-def _enough(trail: Trail) -> int:
-    """How many candidates make sure of the results."""
-    return trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
 
 
 def _best_text(trail: Trail, found: Candidate) -> str:

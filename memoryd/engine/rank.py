@@ -24,6 +24,7 @@ from memoryd.settings import SearchSettings
 POOL = 256  # candidates of each signal; the spreads are taken over them
 # What the spreads are taken to be while there are few candidates to tell by.
 USUAL_MEANING, USUAL_WORDS, PRIOR = 0.12, 0.08, 10
+LESS = 1e-5  # what a sum of float32 can be off
 ENOUGH = 0.3  # points that must speak for a memory before a nudge counts in full
 LEAST, MOST = 0.7, 4.0  # bounds of the trust in words
 
@@ -39,9 +40,8 @@ class Ranked:
 
 def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked:
     """The best `count` of the allowed slots, best first."""
-    near, said = (
-        _best(view, signal, max(POOL, count)) for signal in (signals.meaning, signals.words)
-    )
+    near = _best(view, signals.meaning, max(POOL, count), signals.least)
+    said = _best(view, signals.words, max(POOL, count))
     slots = _candidates(view, near, said)
     view.sharpen(signals, _and_beside(view, slots))
     weight = np.float32(1.0)
@@ -49,7 +49,7 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
         weight = np.float32(by.words_weight * trust(signals, near[:POOL], said[:POOL]))
     own = signals.meaning[slots] + weight * signals.words[slots]
     lent = _lent(view, signals, slots, weight, by.neighbour_weight)
-    length = np.float32(-by.length_weight) * view.spread[slots]
+    length = np.float32(-by.length_weight) * view.layout.spread[slots]
     speaker = np.zeros_like(own)
     if view.meant:
         # Only where something else speaks for it: a name alone finds nothing.
@@ -61,9 +61,10 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
     return Ranked(slots[best], keys[best], np.stack([column[best] for column in columns], axis=1))
 
 
-def _best(view: View, signal: Floats, count: int) -> NDArray[np.intp]:
-    """The allowed slots with the highest values, highest first."""
-    found = np.flatnonzero(signal * view.allowed)
+def _best(view: View, signal: Floats, count: int, least: float = 0.0) -> NDArray[np.intp]:
+    """The allowed slots with the highest values, highest first; at least so many are over
+    `least`, or it is 0."""
+    found = np.flatnonzero((signal > np.float32(least - LESS)) & (signal > 0.0) & view.allowed)
     best: NDArray[np.intp] = found[largest(signal[found], count)]
     if len(best) < count:
         rest = np.flatnonzero(view.allowed & (signal == 0.0))
@@ -80,7 +81,7 @@ def _candidates(view: View, near: NDArray[np.intp], said: NDArray[np.intp]) -> N
 
 def _and_beside(view: View, slots: NDArray[np.intp]) -> NDArray[np.intp]:
     """These slots and their neighbours, in order."""
-    beside = np.concatenate([view.before[slots], view.after[slots]])
+    beside = np.concatenate([view.layout.before[slots], view.layout.after[slots]])
     return np.union1d(slots, beside[beside >= 0])
 
 
@@ -108,7 +109,7 @@ def _lent(
         return lent
     totals = [float(np.dot(signal, view.allowed)) for signal in (signals.meaning, signals.words)]
     average = (totals[0] + float(weight) * totals[1]) / allowed
-    for links in (view.before, view.after):
+    for links in (view.layout.before, view.layout.after):
         beside = links[slots]
         there = np.flatnonzero(beside >= 0)
         there = there[view.allowed[beside[there]]]

@@ -157,6 +157,8 @@ class Grown:
 
     def first(self, count: int) -> Numbers:
         """A copy of the first `count`."""
+        if count <= len(self.values):
+            return self.values[:count].copy()
         found = np.full(count, NONE, dtype=np.int32)
         known = self.values[:count]
         found[: len(known)] = known

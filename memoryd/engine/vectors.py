@@ -1,16 +1,15 @@
 """Vectors in RAM, compared exactly; also rounded, for a quick first look at all of them.
 
 Rows live in blocks of fixed size, so that growth never copies: a copy of a hundred megabytes
-would stall the event loop. A freed row is zeroed and used again. A scan runs on threads, writes
-go on meanwhile, and the caller drops hits whose owner changed (see `Index`). Without `keep` the
-table only numbers the rows: above a configured size candidates come from the store instead.
+would stall the event loop. A freed row is zeroed and used again. A scan runs on a thread (a second
+one for it gained nothing: the memory is the bound), writes go on meanwhile, and the caller drops
+hits whose owner changed (see `Index`). Without `keep` the table only numbers the rows: above a
+configured size candidates come from the store instead.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,6 @@ BLOCK = 8192
 FREE = -1
 SPARSE = 3  # fewer than one row in so many: comparing those alone is faster than all
 SPARSE_ROUNDED = 2  # the same for rounded rows, which are quicker to pick
-
-FEW = 4  # blocks that are not worth a second thread
-
-# Our own threads: the ones of the linear algebra library wait for each other by spinning, and
-# take ten times as long as soon as another process wants a core (see `memoryd/__init__.py`).
-_POOL = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="scan")
 
 Floats = NDArray[np.float32]
 Owners = NDArray[np.int32]
@@ -143,9 +136,7 @@ class VectorTable:
     ) -> Floats:
         """By row, 0..1, what `compare` finds in each block: for the rows that it names, or all."""
         scores = np.zeros(len(wanted), dtype=np.float32)
-        count = -(-len(wanted) // BLOCK) if self._blocks else 0
-
-        def one(number: int) -> None:
+        for number in range(-(-len(wanted) // BLOCK) if self._blocks else 0):
             part = wanted[number * BLOCK : (number + 1) * BLOCK]
             into = scores[number * BLOCK : (number + 1) * BLOCK]
             rows, found = compare(number, part)
@@ -153,8 +144,6 @@ class VectorTable:
                 np.multiply(found, part, out=into)
             else:
                 into[rows] = found
-
-        list((_POOL.map if count > FEW else map)(one, range(count)))
         np.clip(scores, 0.0, 1.0, out=scores)
         return scores
 

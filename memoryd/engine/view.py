@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,24 +30,50 @@ class Signals:
     row_words: Floats
     query: Floats | None = None
     rough: Mask | None = None  # by row, where meaning is not exact; None: it is everywhere
+    least: float = 0.0  # meaning below which there are enough others
 
     def best_row(self, rows: Sequence[int]) -> int:
         """The one that both speak for most."""
         return max(rows, key=lambda row: float(self.row_meaning[row] + self.row_words[row]))
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """By slot unless said otherwise."""
+@dataclass(frozen=True)
+class Layout:
+    """Where everything is, copied; one for all searches until something is written. By slot
+    unless said otherwise."""
 
-    allowed: Mask  # alive, and all of the filter
+    version: int  # of the index
     stamps: Numbers  # when it was last changed
     owners: NDArray[np.int32]  # by row
     first: NDArray[np.int32]  # its first row
     spread: Floats  # log of how many rows it has
     before: Numbers  # the message before it in its session, or -1
     after: Numbers
+    rows_beside: tuple[Numbers, Numbers]  # the same by row
     speakers: Codes
+
+    @cached_property
+    def rows_of_many(self) -> NDArray[np.intp]:
+        """The rows of memories that have several; few have."""
+        if not self.spread.any():
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero((self.owners != FREE) & (self.spread[self.owners] > 0))
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every memory has one row, and it has the number of its slot."""
+        if self.rows_of_many.size or len(self.owners) != len(self.first):
+            return False
+        taken = np.flatnonzero(self.owners != FREE)
+        return bool((self.owners[taken] == taken).all())
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One search's; by slot."""
+
+    layout: Layout
+    allowed: Mask  # alive, and all of the filter
     meant: Sequence[int]  # speakers whom the query means
     words: Lookup
     vectors: VectorTable
@@ -57,68 +84,72 @@ class View:
         """Both signals; `near` has the cosines by slot where vectors are not in RAM. With a
         `count` meaning is exact only for the best so many, and for what is made `sharp` later."""
         words = self.words.scores()
-        rough: Mask | None = None
+        rough, least = None, 0.0
         if query is None or near is not None:
             cosines = np.zeros(len(words), dtype=np.float32)
         else:
-            wanted = np.append(self.allowed, False).take(self.owners, mode="wrap")  # FREE: last
+            wanted = self._by_row(self.allowed)
             if count is None or len(wanted) < MANY:
                 cosines = self.vectors.cosines(query, wanted)
             else:
-                cosines, rough = self._best_cosines(query, wanted, count)
-        parts = self._rows_of_many()
-        meaning = self._by_slot(cosines, parts) if near is None else near
-        return Signals(meaning, self._by_slot(words, parts), cosines, words, query, rough)
+                cosines, rough, least = self._best_cosines(query, wanted, count)
+        meaning = self._by_slot(cosines) if near is None else near
+        said = self._by_slot(words)
+        return Signals(meaning, said, cosines, words, query, rough, least)
 
-    def _best_cosines(self, query: Floats, wanted: Mask, count: int) -> tuple[Floats, Mask | None]:
-        """By row, cosines that are exact for the best `count` slots; and where they are not."""
+    def _best_cosines(
+        self, query: Floats, wanted: Mask, count: int
+    ) -> tuple[Floats, Mask | None, float]:
+        """By row, cosines that are exact for the best `count` slots; where they are not; and how
+        near so many slots are at least."""
         about, slack = self.vectors.glance(query, wanted)
-        surely = self._by_slot(about - slack, self._rows_of_many())[np.flatnonzero(self.allowed)]
-        least = -1.0
+        surely = self._by_slot(about - slack)[np.flatnonzero(self.allowed)]
         if count < len(surely):
-            # So many slots are at least this near.
             least = float(np.partition(surely, len(surely) - count)[len(surely) - count])
-        maybe = np.flatnonzero(about + slack >= least)
-        if len(maybe) * MAYBE > len(wanted):
-            return self.vectors.cosines(query, wanted), None
-        maybe = maybe[wanted[maybe]]
-        about[maybe] = self.vectors.cosines_of(query, maybe)
-        rough = wanted
-        rough[maybe] = False
-        return about, rough
+            maybe = np.flatnonzero((about + slack >= least) & wanted)
+            if least > 0.0 and len(maybe) * MAYBE <= len(wanted):
+                about[maybe] = self.vectors.cosines_of(query, maybe)
+                rough = wanted
+                rough[maybe] = False
+                return about, rough, least
+        return self.vectors.cosines(query, wanted), None, 0.0
 
     def sharpen(self, signals: Signals, slots: NDArray[np.intp]) -> None:
         """Make the meaning of these slots exact."""
         if signals.rough is None or signals.query is None:
             return
-        rows = self.first[slots].astype(np.intp)
-        if (many := self.spread[slots] > 0).any():
-            theirs = np.zeros(len(self.first), dtype=np.bool_)
-            theirs[slots[many]] = True
-            parts = self._rows_of_many()
-            rows = np.concatenate([rows, parts[theirs[self.owners[parts]]]])
+        layout = self.layout
+        rows = layout.first[slots].astype(np.intp)
+        if layout.rows_of_many.size:
+            theirs = np.zeros(len(layout.first), dtype=np.bool_)
+            theirs[slots] = True
+            parts = layout.rows_of_many
+            rows = np.concatenate([rows, parts[theirs[layout.owners[parts]]]])
         again = np.unique(rows[signals.rough[rows]])
         signals.row_meaning[again] = self.vectors.cosines_of(signals.query, again)
         signals.rough[again] = False
         signals.meaning[slots] = 0.0
-        np.maximum.at(signals.meaning, self.owners[rows], signals.row_meaning[rows])
+        np.maximum.at(signals.meaning, layout.owners[rows], signals.row_meaning[rows])
 
-    def _rows_of_many(self) -> NDArray[np.intp]:
-        """The rows of memories that have several; few have."""
-        if not self.spread.any():
-            return np.zeros(0, dtype=np.intp)
-        return np.flatnonzero((self.owners != FREE) & (self.spread[self.owners] > 0))
-
-    def _by_slot(self, scores: Floats, parts: NDArray[np.intp]) -> Floats:
-        """The best of each slot's rows; `parts` are those of slots with more than one."""
+    def _by_slot(self, scores: Floats) -> Floats:
+        """The best of each slot's rows."""
+        layout = self.layout
         if not len(scores):
-            return np.zeros(len(self.first), dtype=np.float32)
-        best: Floats = scores[self.first]
-        if parts.size:
-            np.maximum.at(best, self.owners[parts], scores[parts])
+            return np.zeros(len(layout.first), dtype=np.float32)
+        if layout.is_plain:
+            return scores.copy()
+        best: Floats = scores[layout.first]
+        if (parts := layout.rows_of_many).size:
+            np.maximum.at(best, layout.owners[parts], scores[parts])
         return best
+
+    def _by_row(self, mask: Mask) -> Mask:
+        """What holds for a slot, for its rows; a free row belongs to nobody."""
+        if self.layout.is_plain:
+            return mask.copy()
+        return np.append(mask, False).take(self.layout.owners, mode="wrap")  # FREE: the last one
 
     def spoken(self, slots: NDArray[np.intp]) -> Mask:
         """Of these slots, whether one of those whom the query means said it."""
-        found: Mask = np.isin(self.speakers[slots], np.array(self.meant, dtype=np.uint64))
+        found: Mask = np.isin(self.layout.speakers[slots], np.array(self.meant, dtype=np.uint64))
         return found
