@@ -7,6 +7,7 @@ the protocol's handshake never waits for the model.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -121,6 +122,7 @@ class Daemon:
         """Open the engine behind the doors; close it when it is time to stop."""
         async with open_engine(self._config, wait=False, watch=self._gate.watch) as engine:
             self._gate.open(engine)
+            gc.freeze()  # what was loaded stays: no collection need look at it again
             notify("READY=1")
             log.info("ready", memories=engine.count)
             await self._stopping.wait()

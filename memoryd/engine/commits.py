@@ -41,8 +41,13 @@ async def commit(parts: Parts, record: Record) -> None:
         found = await anyio.to_thread.run_sync(row_terms, record)
     with anyio.CancelScope(shield=True):
         known = parts.index.get(record.memory.id) is not None
+        parts.index.tables[0].reserve(len(record.passages) or 1)
         await parts.store.put(record, new=not known)
-        parts.index.put(record, found)
+        try:
+            parts.index.put(record, found)
+        except MemoryError:
+            # It is in the store, and the index may hold half of it: better none than a wrong one.
+            raise SystemExit("memoryd: out of memory; the index must be built anew") from None
         parts.snapshots.erase(record.memory.id)  # what it was before
 
 

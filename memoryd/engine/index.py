@@ -135,7 +135,7 @@ class Index:
 
     @property
     def tables(self) -> tuple[VectorTable, WordIndex]:
-        """Vectors and words, to pack and restore."""
+        """Vectors and words, to reserve, pack and restore."""
         return self._vectors, self._words
 
     def _enter(self, slot: int, entry: Entry, *, pending: bool) -> None:

@@ -51,6 +51,11 @@ class VectorTable:
             self._owner[row] = owner
         return rows
 
+    def reserve(self, count: int) -> None:
+        """See to it that so many rows can be added; MemoryError, and nothing was changed."""
+        while self.keep and self._used + count - len(self._free) > len(self._blocks) * BLOCK:
+            self._grow()
+
     def remove(self, rows: Sequence[int]) -> None:
         """Zero and free the rows."""
         for row in rows:
@@ -152,8 +157,10 @@ class VectorTable:
         self._rounded[row // BLOCK].put(row % BLOCK, vector[None, :])
 
     def _grow(self) -> None:
-        self._blocks.append(np.zeros((BLOCK, self.dimension), dtype=np.float32))
-        self._rounded.append(Rounded.room(BLOCK, self.dimension))
+        block = np.zeros((BLOCK, self.dimension), dtype=np.float32)
+        rounded = Rounded.room(BLOCK, self.dimension)
+        self._blocks.append(block)
+        self._rounded.append(rounded)
 
     def _row(self) -> int:
         if self._free:

@@ -103,7 +103,9 @@ class View:
         """By row, cosines that are exact for the best `count` slots; where they are not; and how
         near so many slots are at least."""
         about, slack = self.vectors.glance(query, wanted)
-        surely = self._by_slot(about - slack)[np.flatnonzero(self.allowed)]
+        surely = self._by_slot(about - slack)
+        if not self.allowed.all():
+            surely = surely[np.flatnonzero(self.allowed)]
         if count < len(surely):
             least = float(np.partition(surely, len(surely) - count)[len(surely) - count])
             maybe = np.flatnonzero((about + slack >= least) & wanted)

@@ -3,7 +3,8 @@
 Every conversation is a store of its own: its turns go in through `add_turn`, each question is
 one `search`. Beside ours, on the same vectors and the same word index: meaning alone (the turn
 as most systems embed it, bare), meaning with who spoke, words alone (BM25 over bare turns), and
-both by reciprocal rank fusion.
+both by reciprocal rank fusion. With `--rerank` ours is asked twice, without and with it, and the
+table tells what each search took.
 
 Reads any file of the format described in `docs/benchmarks.md`; without names, every
 `*_dev.json` of the data directory (`--data`).
@@ -18,6 +19,7 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,6 +47,7 @@ ALIKE = 1.0  # every word of a query weighs the same in the textbook's BM25
 Floats = NDArray[np.float32]
 Order = list[str]  # turn ids, best first
 Recalls = dict[str, dict[str, list[list[float]]]]  # method, category: recalls at KS
+Times = dict[str, list[float]]  # method: seconds
 
 
 class Baselines:
@@ -100,19 +103,22 @@ def _rrf(*signals: Floats) -> Floats:
     return total
 
 
-async def measure(data: Sequence[dict[str, Any]], config: Config) -> Recalls:
-    """The recall of each question, by method and category."""
+async def measure(data: Sequence[dict[str, Any]], config: Config) -> tuple[Recalls, Times]:
+    """The recall of each question, by method and category; and what our searches took."""
     recalls: Recalls = defaultdict(lambda: defaultdict(list))
+    taken: Times = defaultdict(list)
     for conversation in data:
         with tempfile.TemporaryDirectory() as folder:
             memory = replace(config.memory, path=Path(folder), max_content_bytes=10_000_000)
             async with open_engine(replace(config, memory=memory)) as engine:
-                await _measure_one(engine, conversation, recalls)
+                await _measure_one(engine, conversation, recalls, taken)
         print(".", end="", flush=True, file=sys.stderr)
-    return recalls
+    return recalls, taken
 
 
-async def _measure_one(engine: Engine, conversation: dict[str, Any], recalls: Recalls) -> None:
+async def _measure_one(
+    engine: Engine, conversation: dict[str, Any], recalls: Recalls, taken: Times
+) -> None:
     turns: dict[str, str] = {}
 
     async def tell(session: dict[str, Any]) -> None:
@@ -129,13 +135,19 @@ async def _measure_one(engine: Engine, conversation: dict[str, Any], recalls: Re
     all_turns = [turn for session in conversation["sessions"] for turn in session["turns"]]
     texts = {turn["id"]: turn["text"] for turn in all_turns}
     bare = await anyio.to_thread.run_sync(Baselines, encoder, list(texts), list(texts.values()))
+    reranker = engine._parts.embedding.reranker
     for question in conversation["questions"]:
         wanted = set(question["evidence"]) & set(turns.values())
         if not wanted:
             continue
-        page = await engine.search(question["question"], limit=MOST, min_score=0.0)
         orders = await bare.orders(engine, turns, question["question"])
-        orders["ours"] = [turns[hit.memory.id] for hit in page.hits]
+        for method, used in (("ours", None), ("ours, reranked", reranker)):
+            if method == "ours" or used is not None:
+                engine.attach_reranker(used)
+                started = time.perf_counter()
+                page = await engine.search(question["question"], limit=MOST, min_score=0.0)
+                taken[method].append(time.perf_counter() - started)
+                orders[method] = [turns[hit.memory.id] for hit in page.hits]
         for method, order in orders.items():
             found = [len(wanted & set(order[:k])) / len(wanted) for k in KS]
             for category in ("all", str(question["category"])):
@@ -166,7 +178,7 @@ def show(name: str, rows: dict[str, dict[str, list[float]]], counts: dict[str, i
     )
     for method, by in rows.items():
         for category, found in by.items():
-            if category == "all" or method == "ours":
+            if category == "all" or method.startswith("ours"):
                 cells = " | ".join(f"{value:.1f}" for value in found)
                 print(f"| {method} | {category} | {counts[category]} | {cells} |")
 
@@ -189,11 +201,14 @@ def main() -> None:
     answers: dict[str, Any] = {"model": given.model, "rerank": given.rerank}
     for file in files:
         data = json.loads(file.read_text())["conversations"]
-        recalls = anyio.run(measure, data, config)
-        answers[file.stem] = table(recalls)
+        recalls, taken = anyio.run(measure, data, config)
+        median = {name: round(1000 * statistics.median(times), 1) for name, times in taken.items()}
+        answers[file.stem] = table(recalls) | {"milliseconds": median}
         if not given.json:
             counts = {category: len(found) for category, found in recalls["ours"].items()}
-            show(f"{file.stem} ({given.model})", answers[file.stem], counts)
+            show(f"{file.stem} ({given.model})", table(recalls), counts)
+            for name, value in median.items():
+                print(f"\nA search of {name} took {value} ms (median).")
     if given.json:
         print(json.dumps(answers, indent=1))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -49,6 +50,7 @@ async def timed(search: Asked, queries: int, now: float) -> dict[str, list[float
 
 async def in_engine(folder: Path, queries: int, now: float) -> dict[str, list[float]]:
     async with open_engine(configured(folder)) as engine:
+        gc.freeze()  # as the daemon does
         return await timed(engine.search, queries, now)
 
 

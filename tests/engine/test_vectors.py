@@ -11,7 +11,7 @@ from memoryd.engine import rank
 from memoryd.engine import view as views
 from memoryd.engine.index import Index
 from memoryd.engine.rounded import Rounded
-from memoryd.engine.vectors import Floats, VectorTable
+from memoryd.engine.vectors import BLOCK, Floats, VectorTable
 from memoryd.model import Filter, Memory, MemoryType
 from memoryd.ports import Passage, Record
 from memoryd.settings import SearchSettings
@@ -97,6 +97,19 @@ def test_a_first_look_changes_no_answer(
             np.testing.assert_allclose(ours_of, exact_of, atol=2e-3)
             assert abs(ours_of[0] - exact_of[0]) < 1e-5, "its own meaning is exact"
     assert looks == (20 if width > 1e-3 else 0), "a crowd is compared exactly at once"
+
+
+def test_room_is_found_before_it_is_needed() -> None:
+    table = VectorTable(DIMENSION)
+    table.reserve(3 * BLOCK)
+    blocks = len(table._blocks)
+    table.add(list(cloud(3 * BLOCK, 1)), 0)
+    assert len(table._blocks) == blocks == 3
+    table.reserve(1)
+    assert len(table._blocks) == 4
+    table.remove([0])
+    table.reserve(1)
+    assert len(table._blocks) == 4
 
 
 def test_a_freed_row_leaves_nothing_in_the_rounded_vectors() -> None:
