@@ -187,6 +187,7 @@ async def open_engine(
             tasks.start_soon(model.load)
         identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
         shelf = FileShelf(config.memory.path / "index.snapshot")
+        shelf.prefetch()
         async with (
             _open_store(config, identity, model, watch) as store,
             run_engine(

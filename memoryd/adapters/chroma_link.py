@@ -30,6 +30,7 @@ OPEN_TIMEOUT = 60.0  # beyond the wait for the lock
 CALL_TIMEOUT = 60.0  # writes are bounded: a worker silent for this long is stuck
 TRIES = 2
 BLANK = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1"}  # of glibc, of macOS
+ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
 OPENINGS = 4
 GONE = (
     anyio.EndOfStream,
@@ -244,7 +245,8 @@ def _environment() -> dict[str, str]:
     """Ours without what would reconfigure Chroma behind our back.
 
     Its index files are written with room to spare, filled with whatever the process had freed:
-    texts of memories among it, forgotten ones too. So the allocator is told to blank memory.
+    texts of memories among it, forgotten ones too. So the allocator is told to blank memory. With
+    a heap for each thread it would also grow by ten megabytes with every rewrite of the store.
     """
     ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
-    return ours | BLANK
+    return ours | BLANK | ONE_HEAP

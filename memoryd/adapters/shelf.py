@@ -12,6 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ class FileShelf:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._places: dict[int, tuple[int, int]] = {}  # of the texts in the file that is there
+        self._ahead: Future[tuple[int, Snapshot]] | None = None
 
     def save(self, snapshot: Snapshot) -> None:
         texts = [text.encode() for text in snapshot.texts]
@@ -58,17 +60,32 @@ class FileShelf:
         os.replace(aside, self._path)
         self._remember(snapshot.keys, sizes, begin)
 
+    def prefetch(self) -> None:
+        """Begin to read now, while the store opens; `load` waits for it. Changes nothing: whether
+        the directory is ours is known only then."""
+        pool = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
+        self._ahead = pool.submit(self._open)
+        pool.shutdown(wait=False)
+
     def load(self) -> Snapshot | None:
         with contextlib.suppress(OSError):
             self._path.with_suffix(".new").unlink()  # of a kill while it was written
+        ahead, self._ahead = self._ahead, None
         try:
-            with open(self._path, "rb") as file:
-                return self._read(file)
+            if ahead is not None:
+                inode, found = ahead.result()
+                if os.stat(self._path).st_ino == inode:
+                    return found
+            return self._open()[1]  # also if another was put there meanwhile
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):  # not ours, damaged or cut short
             self.clear()
             return None
+
+    def _open(self) -> tuple[int, Snapshot]:
+        with open(self._path, "rb") as file:
+            return os.fstat(file.fileno()).st_ino, self._read(file)
 
     def _read(self, file: Any) -> Snapshot:
         if file.read(len(MAGIC)) != MAGIC:
@@ -119,4 +136,4 @@ class FileShelf:
 
 
 def _check(array: NDArray[Any]) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).tobytes())
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

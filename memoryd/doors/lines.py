@@ -63,10 +63,16 @@ class LineBuffer:
                 self._pending.clear()
                 yield None
             if whole:
-                if not self._skipping and self._pending.strip():
-                    yield bytes(self._pending)
+                if not self._skipping and not self._pending.isspace():
+                    yield self._taken()
                 self._skipping = False
                 self._pending.clear()
+
+    def _taken(self) -> bytes | None:
+        try:
+            return bytes(self._pending)
+        except MemoryError:
+            return None
 
     def _add(self, piece: bytes) -> bool:
         try:

@@ -7,8 +7,9 @@ is read. So a snapshot may be old, but never wrong.
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -54,10 +55,14 @@ class Snapshots:
         """Fill the empty index; how many memories came from the snapshot. `watch` is told how
         far it is."""
         tell = watch or (lambda so_far: None)
+        collecting = gc.isenabled()
+        gc.disable()  # all that is made now stays; looking for garbage among it takes long
         try:
             return await self._load(store, tell)
         finally:
             tell(None)
+            if collecting:
+                gc.enable()
 
     async def _load(self, store: Store, tell: Watch) -> int:
         known = await store.revisions()
@@ -136,8 +141,7 @@ async def _restore(index: Index, snapshot: Snapshot, known: Mapping[str, int]) -
     owners: list[int] = []
     columns = zip(counts, arrays["revision"].tolist(), arrays["pending"].tolist(), strict=True)
     begin = 0
-    for text, (count, revision, waits) in zip(snapshot.texts, columns, strict=True):
-        memory = _memory(text)
+    for memory, (count, revision, waits) in zip(_memories(snapshot.texts), columns, strict=True):
         if memory is not None and revision and known.get(memory.id) == revision:
             rows = list(range(len(owners), len(owners) + count))
             taken[begin : begin + count] = rows
@@ -190,8 +194,11 @@ def _text(memory: Memory) -> str:
     return json.dumps(asdict(memory))
 
 
-def _memory(text: str) -> Memory | None:
-    if not text:
-        return None
-    fields = json.loads(text)
-    return Memory(**(fields | {"type": MemoryType(fields["type"])}))
+def _memories(texts: Sequence[str]) -> Iterator[Memory | None]:
+    """Parsed many at a time, which is three times as fast as one by one."""
+    for start in range(0, len(texts), PACE):
+        joined = ",".join(text or "null" for text in texts[start : start + PACE])
+        for fields in json.loads(f"[{joined}]"):
+            if fields is not None:
+                fields["type"] = MemoryType(fields["type"])
+            yield None if fields is None else Memory(**fields)

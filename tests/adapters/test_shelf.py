@@ -41,6 +41,34 @@ def test_what_was_saved_is_loaded(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_what_was_read_ahead_is_loaded_unless_another_came_meanwhile(path: Path) -> None:
+    FileShelf(path).save(snapshot())
+    shelf = FileShelf(path)
+    shelf.prefetch()
+    found = shelf.load()
+    assert found is not None
+    assert found.texts[0] == "canary one"
+    shelf.prefetch()
+    assert shelf._ahead is not None
+    shelf._ahead.result()
+    other = snapshot()
+    FileShelf(path).save(Snapshot(other.about, other.arrays, ["a longer first text", "b", "c"]))
+    found = shelf.load()
+    assert found is not None
+    assert found.texts[0] == "a longer first text"
+    shelf.erase(11)  # in the file that is there
+    assert b"longer" not in path.read_bytes()
+
+
+def test_a_damaged_file_that_was_read_ahead_is_removed(path: Path) -> None:
+    path.write_bytes(b"noise")
+    shelf = FileShelf(path)
+    shelf.prefetch()
+    assert path.exists(), "reading ahead changes nothing"
+    assert shelf.load() is None
+    assert not path.exists()
+
+
 def test_nothing_saved_is_nothing_loaded(path: Path) -> None:
     assert FileShelf(path).load() is None
 
