@@ -15,6 +15,7 @@ from typing import Any
 
 from memoryd.errors import InvalidInput
 
+CONTEXT_NAME = "context:"  # a context must not replace a fact that has the same name
 DAY = 86_400.0
 
 

@@ -39,6 +39,9 @@ class Encoder(Protocol):
         """The overlapping passages of `text` that the model can read whole, each with `lead`
         before it; one if it fits."""
 
+    def knows(self, text: str) -> bool:
+        """Whether it can read at least half of the text: what it cannot looks all the same."""
+
     def encode(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Unit vectors, one row a text, in order. Raises EmbedError."""
 

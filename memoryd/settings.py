@@ -83,7 +83,7 @@ class SearchSettings:
     nudge_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.1})
     rerank_model: str = ""
     rerank_top: int = field(default=20, metadata={"least": 1, "most": 200})
-    rerank_weight: float = field(default=0.5, metadata={"least": 0.0, "most": 1.0})
+    rerank_weight: float = field(default=0.6, metadata={"least": 0.0, "most": 1.0})
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,9 @@ class HashEncoder:
     def dimension(self) -> int:
         return self._dimension
 
+    def knows(self, text: str) -> bool:
+        return True
+
     def split(self, text: str, lead: str = "") -> list[Span]:
         starts = [match.start() for match in WORD.finditer(text)]
         room = max(1, self._max_words - _count_words([lead])[0])

@@ -59,6 +59,9 @@ class OnnxEncoder:
     def dimension(self) -> int:
         return self._prepared.dimension
 
+    def knows(self, text: str) -> bool:
+        return self._tokens.knows(text)
+
     def split(self, text: str, lead: str = "") -> list[Span]:
         return self._tokens.split(text, lead)
 

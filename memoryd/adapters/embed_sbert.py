@@ -67,6 +67,9 @@ class SbertEncoder:
     def dimension(self) -> int:
         return self._dimension
 
+    def knows(self, text: str) -> bool:
+        return self._tokens.knows(text)
+
     def split(self, text: str, lead: str = "") -> list[Span]:
         return self._tokens.split(text, lead)
 

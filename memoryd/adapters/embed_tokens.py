@@ -17,6 +17,8 @@ from memoryd.ports import Span
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 PROBE = "a"
+UNKNOWN = "[UNK]"
+KNOWN = 2_000  # characters by which it is judged whether a model knows a text's words
 
 
 class Tokens:
@@ -27,6 +29,8 @@ class Tokens:
         tokenizer.no_truncation()
         self._tokenizer = tokenizer
         self._prefix = document_prefix
+        unknown = tokenizer.token_to_id(UNKNOWN)
+        self._unknown = -1 if unknown is None else unknown
         probe = tokenizer.encode(PROBE).special_tokens_mask
         self._before = probe.index(0)
         self._after = len(probe) - self._before - probe.count(0)
@@ -37,6 +41,13 @@ class Tokens:
         """The ids of each text with its special tokens, cut to what the model reads."""
         found = self._tokenizer.encode_batch_fast([_encodable(text) for text in texts])
         return [self._cut(encoding.ids) for encoding in found]
+
+    def knows(self, text: str) -> bool:
+        """See `memoryd.ports.Encoder`."""
+        (found,) = self._tokenizer.encode_batch_fast(
+            [_encodable(text[:KNOWN])], add_special_tokens=False
+        )
+        return 2 * found.ids.count(self._unknown) <= len(found.ids)
 
     def split(self, text: str, lead: str = "") -> list[Span]:
         """See `memoryd.ports.Encoder`."""

@@ -13,6 +13,7 @@ from memoryd.doors.admin import ADMIN
 from memoryd.doors.gate import Gate
 from memoryd.doors.schemas import TOOLS
 from memoryd.engine.engine import Engine
+from memoryd.engine.fold import CHARS_A_TOKEN, cost
 from memoryd.engine.turns import ORDER
 from memoryd.engine.windows import new_session_id
 from memoryd.errors import InvalidInput
@@ -100,7 +101,7 @@ def _bounded(page: Page) -> Page:
     hold up everybody else."""
     size, fit = 0, 0
     for hit in page.hits:
-        size += len(hit.memory.content) + len(hit.passage or "")
+        size += CHARS_A_TOKEN * cost(hit)
         if fit and size > ANSWER_CHARS:
             warning = f"Only {fit} of {len(page.hits)} results fit into one answer."
             return Page(page.hits[:fit], (*page.warnings, warning))

@@ -70,6 +70,10 @@ class Columns:
             allowed &= having
         return allowed
 
+    def expired(self, now: float) -> NDArray[np.intp]:
+        """Slots of memories that are over and wait for the sweep."""
+        return np.flatnonzero((self._type != 0) & (self._expires <= now))
+
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
         """How many memories of each type are alive, and when the next of them expires."""
         alive = self.allowed(Filter(), now)

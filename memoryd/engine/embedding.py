@@ -211,6 +211,10 @@ class Embedding:
         vectors = await self._lanes[0].embed([lead + text[start:end] for start, end in spans])
         return tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
 
+    def knows(self, text: str) -> bool:
+        """Whether the model can make something of a query; true without a model."""
+        return self.encoder is None or self.encoder.knows(text)
+
     async def query(self, text: str) -> Vector | None:
         """The vector of a query; None without a model."""
         return (await self._lanes[1].embed([text]))[0] if self.encoder else None

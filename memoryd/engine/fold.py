@@ -2,56 +2,84 @@
 
 from __future__ import annotations
 
+import json
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memoryd.model import Hit
+from memoryd.engine.turns import CLEARED, ORDER
+from memoryd.model import Hit, Memory
 
-WORD = re.compile(r"\w+")
-ALIKE = 0.9  # share of words that two texts have in common to be one
-LEAST_WORDS = 8  # shorter texts must have the same words in the same order
+ENDS = ".,;:!?\"'()[]`*_\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2026\u2013\u2014"
+ARTICLES = frozenset({"a", "an", "the"})
+# Words that turn what is said around: texts that differ in one of them are never the same.
+TURNS = frozenset(
+    "no not never none nor nobody nothing neither without unless except hardly barely almost if "
+    "maybe perhaps only instead un non former formerly cannot isn't aren't wasn't weren't don't "
+    "doesn't didn't won't can't couldn't shouldn't wouldn't hasn't haven't hadn't".split()
+)
+MORE = 0.1  # share of a text that the other may have on top
+LEAST_WORDS = 8  # shorter texts must have the same words
 COMPARED = 4_000  # characters up to which texts may differ a little and be one
 CHARS_A_TOKEN = 4  # of English; other scripts need about a token a character
 OVERHEAD = 40  # tokens that id, type, times and score of a result take
+ID_TOKENS = 10
+LEAST_TOKENS = 20  # of its text that a result has to show
 
 
 class Folder:
-    """Tells whether a text is nearly one of those before it."""
+    """Tells whether a memory says nearly what one of those before it says."""
 
     def __init__(self) -> None:
-        self._exact: dict[str, int] = {}
-        # Sets this much alike share one of the few words that come first in any fixed order,
+        self._exact: dict[tuple[str, ...], int] = {}
+        # Texts this much alike share one of the few words that come first in any fixed order,
         # so only those that do are compared.
-        self._by_word: dict[str, list[tuple[int, frozenset[str]]]] = {}
+        self._by_word: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
-    def twin(self, number: int, text: str) -> int | None:
-        """The number of the earlier text that says nearly the same; else this one is kept."""
-        words = WORD.findall(text.casefold())
-        same = " ".join(words) or text
-        if same in self._exact:
-            return self._exact[same]
-        if len(words) >= LEAST_WORDS and len(text) <= COMPARED:
-            mine = frozenset(words)
+    def twin(self, number: int, memory: Memory) -> int | None:
+        """The number of the earlier one that says nearly the same; else this one is kept."""
+        told = _told(memory)
+        words = (told, *_words(memory.content))
+        if words in self._exact:
+            return self._exact[words]
+        if len(words) > LEAST_WORDS and len(memory.content) <= COMPARED:
+            mine = frozenset(words[1:])
             first = sorted(mine, key=lambda word: (-len(word), word))
-            first = first[: len(mine) - math.ceil(ALIKE * len(mine)) + 1]
+            first = first[: len(mine) - math.ceil((1 - MORE) * len(mine)) + 1]
             for other, theirs in (pair for word in first for pair in self._by_word.get(word, ())):
-                if _alike(mine, theirs):
+                if _alike(words, theirs):
                     return other
             for word in first:
-                self._by_word.setdefault(word, []).append((number, mine))
-        self._exact[same] = number
+                self._by_word.setdefault(word, []).append((number, words))
+        self._exact[words] = number
         return None
 
 
-def _alike(mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    if min(len(mine), len(theirs)) < ALIKE * max(len(mine), len(theirs)):
+def _told(memory: Memory) -> str:
+    """By whom and with what metadata: the same words of two people are not the same."""
+    kept = {key: value for key, value in memory.metadata.items() if key not in (ORDER, CLEARED)}
+    return json.dumps(kept, sort_keys=True, default=str)
+
+
+def _words(text: str) -> list[str]:
+    """Words and signs in order, without case, articles and the punctuation of sentences."""
+    pieces = (piece.strip(ENDS) for piece in text.casefold().split())
+    return [piece for piece in pieces if piece and piece not in ARTICLES] or [text]
+
+
+def _alike(mine: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Whether one is the other with a few words more that change nothing. A word in place of
+    another changes what is said, as does another order."""
+    longer, shorter = (mine, theirs) if len(mine) >= len(theirs) else (theirs, mine)
+    if len(longer) - len(shorter) > MORE * len(longer):
         return False
-    if len(mine & theirs) < ALIKE * len(mine | theirs):
-        return False
-    # 'at 5' and 'at 6' are not the same, however long the rest.
-    return not any(any(c.isdigit() for c in word) for word in mine ^ theirs)
+    at, more = 0, []
+    for word in longer:
+        if at < len(shorter) and shorter[at] == word:
+            at += 1
+        else:
+            more.append(word)
+    return at == len(shorter) and all(word.isalpha() and word not in TURNS for word in more)
 
 
 def tokens(text: str) -> int:
@@ -79,14 +107,18 @@ def within(hits: Iterable[Hit], budget: int) -> tuple[list[Hit], int]:
 
 
 def cost(hit: Hit) -> int:
-    """The tokens of one result."""
-    return OVERHEAD + tokens(hit.memory.content) + tokens(hit.passage or "")
+    """The tokens of one result, as it is sent."""
+    metadata = tokens(json.dumps(dict(hit.memory.metadata), default=str, ensure_ascii=False))
+    texts = tokens(hit.memory.content) + tokens(hit.passage or "")
+    return OVERHEAD + metadata + texts + ID_TOKENS * len(hit.folded)
 
 
 def _fitted(hit: Hit, left: int, *, best: bool) -> Hit | None:
     if cost(hit) <= left:
         return hit
     part = hit.passage or hit.memory.content
+    if left < cost(_cut(hit, "")) + LEAST_TOKENS:  # what goes with it would leave no room
+        hit = replace(hit, memory=replace(hit.memory, metadata={}), folded=())
     cut = _cut(hit, part)
     if cost(cut) <= left:
         return cut

@@ -182,15 +182,14 @@ class Index:
         """What a search with these terms sees now."""
         if self._layout is None or self._layout.version != self.changes:
             self._layout = self._laid_out()
-        return View(
-            layout=self._layout,
-            allowed=self._columns.allowed(filter, now)[: len(self._entries)],
-            meant=self._speakers.meant(query),
-            words=self._words.look_up(query, *self._layout.rows_beside, quiet, self.changes),
-            vectors=self._vectors,
-        )
+        gone = self._layout.rows_of(self._columns.expired(now))
+        words = self._words.look_up(query, *self._layout.rows_beside, quiet, self.changes, gone)
+        allowed = self._columns.allowed(filter, now)[: len(self._entries)]
+        meant = self._speakers.meant(query)
+        return View(self._layout, allowed, meant, words, self._vectors)
 
     def _laid_out(self) -> Layout:
+        self._vectors.settle()
         slots = len(self._entries)
         first, spread = self._columns.rows(slots)
         before, after = self._turns.of_slots(slots)

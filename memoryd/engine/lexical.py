@@ -35,6 +35,7 @@ LENGTH = 0.6  # b: how much a long text has to have more of it
 BEFORE, AFTER = 0.5, 0.3  # what a word counts in the message before, and after
 COMMON = 8  # a term in more than one row of so many is not looked for in neighbours
 COUNT_BITS, COUNT_MASK = 8, 255
+NOBODY: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 MAX_TERMS = 128  # of a query; the rarest are kept
 
 
@@ -50,6 +51,7 @@ class Lookup:
     after: Rows
     norms: Norms
     version: int  # of the index
+    gone: NDArray[np.intp]  # rows that have expired: they lend no words
 
     def scores(self) -> Floats:
         """By row: BM25 as a share of the query; about 1 where every word of it occurs."""
@@ -59,7 +61,8 @@ class Lookup:
             return scores
         norms = self.norms.of(self)
         common = max(64, size // COMMON)
-        for packed, weight in zip(self.postings, self.weights, strict=True):
+        for every, weight in zip(self.postings, self.weights, strict=True):
+            packed = every[~np.isin(every >> COUNT_BITS, self.gone)] if self.gone.size else every
             rows = (packed >> COUNT_BITS).view(np.int32)
             found = (packed & COUNT_MASK).astype(np.float32)
             worth = np.float32((SATURATION + 1.0) * weight / self.total)
@@ -201,10 +204,16 @@ class WordIndex:
         return found
 
     def look_up(
-        self, query: Sequence[int], before: Rows, after: Rows, quiet: float, version: int
+        self,
+        query: Sequence[int],
+        before: Rows,
+        after: Rows,
+        quiet: float,
+        version: int,
+        gone: NDArray[np.intp] = NOBODY,
     ) -> Lookup:
         """Copies of what the query's terms need; `quiet` is the weight of words such as 'the',
-        `version` changes with every write."""
+        `version` changes with every write, `gone` are rows that do not count."""
         size = len(before)
         postings: list[NDArray[np.uint32]] = []
         weights: list[float] = []
@@ -215,7 +224,8 @@ class WordIndex:
                 weights.append(weight)
         total = sum(weight for weight, _ in weighed[:MAX_TERMS])
         lengths = self.lengths(size)
-        return Lookup(postings, weights, total, lengths, before, after, self._norms, version)
+        kept = (lengths, before, after, self._norms, version, gone)
+        return Lookup(postings, weights, total, *kept)
 
     def _weight(self, term: int, quiet: float) -> float:
         """Rare terms weigh more; a term that nobody has weighs as if one had it."""

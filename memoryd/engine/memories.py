@@ -19,10 +19,17 @@ from memoryd.engine.secrecy import without_secrets
 from memoryd.engine.turns import who
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.metadata import check_metadata
-from memoryd.model import Forgotten, Memory, MemoryType, Stored, is_expired, parse_type
+from memoryd.model import (
+    CONTEXT_NAME,
+    Forgotten,
+    Memory,
+    MemoryType,
+    Stored,
+    is_expired,
+    parse_type,
+)
 from memoryd.ports import Record
 
-CONTEXT_NAME = "context:"  # set_context must not replace a fact that has the same name
 NO_VECTOR = "Until there is a model this memory can be found by its words only."
 
 

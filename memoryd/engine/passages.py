@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from memoryd.engine.terms import terms
-from memoryd.engine.turns import who
-from memoryd.model import Memory
+from memoryd.engine.turns import speaker_of
+from memoryd.model import CONTEXT_NAME, Memory
 from memoryd.ports import Record, Span
 
 RowTerms = list[list[int]]  # the terms of each row of a memory
 
 
 def row_terms(record: Record) -> RowTerms:
-    """The terms of each passage, and of who said it. Long texts take a while: on any thread."""
+    """The terms of each passage, and of the one who said it. On any thread: long texts take a
+    while."""
     return terms_of(record.memory, spans_of(record))
 
 
 def terms_of(memory: Memory, spans: list[Span]) -> RowTerms:
-    """The same for a memory whose spans are known."""
-    speaker = terms(who(memory))
-    return [terms(memory.content[start:end]) + speaker for start, end in spans]
+    """The same for a memory whose spans are known. Its name counts with the first."""
+    speaker = terms(speaker_of(memory))
+    found = [terms(memory.content[start:end]) + speaker for start, end in spans]
+    if memory.name is not None:
+        found[0] += terms(memory.name.removeprefix(CONTEXT_NAME))
+    return found
 
 
 def spans_of(record: Record) -> list[Span]:

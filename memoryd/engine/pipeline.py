@@ -17,6 +17,7 @@ from memoryd.engine import rank
 from memoryd.engine.fold import Folder, within
 from memoryd.engine.index import Entry, Index
 from memoryd.engine.near import from_store
+from memoryd.engine.turns import who
 from memoryd.engine.vectors import Floats
 from memoryd.engine.view import Signals, View
 from memoryd.errors import EmbedError
@@ -26,6 +27,8 @@ from memoryd.settings import SearchSettings
 
 TRIES = 4  # searches that writes overtook, before the answer is taken as it is
 SPARE = 3  # candidates for each result: some are folded, some overtaken
+MORE, MOST = 8, 10_000  # times the candidates where most were the same; and no more than
+DIGITS = 4  # of a score, as it is told: what is told can be asked for
 CONFIDENCE = "confidence"  # metadata that says how sure a memory is, 0..1
 
 
@@ -59,6 +62,7 @@ class Trail:
     near: Floats | None = None  # what the store found, where vectors are not in RAM
     signals: Signals | None = None
     tries: int = 0
+    enough: int = 0  # candidates that make sure of the results
     candidates: list[Candidate] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -111,9 +115,10 @@ async def fuse(trail: Trail) -> bool:
 
 def _ranked(trail: Trail, view: View) -> rank.Ranked:
     """Arithmetic alone, for a thread."""
-    enough = trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
-    trail.signals = view.signals(trail.vector, trail.near, max(rank.POOL, enough))
-    return rank.fuse(view, trail.signals, trail.by, enough)
+    if not trail.enough:
+        trail.enough = trail.count * SPARE + (trail.by.rerank_top if trail.reranker else 10)
+    trail.signals = view.signals(trail.vector, trail.near, max(rank.POOL, trail.enough))
+    return rank.fuse(view, trail.signals, trail.by, trail.enough)
 
 
 async def boost(trail: Trail) -> None:
@@ -132,45 +137,52 @@ async def boost(trail: Trail) -> None:
 
 
 async def rerank(trail: Trail) -> None:
-    """A second look at the first few by a model that reads query and memory together."""
+    """A second look at the first few by a model that reads query and memory together. It changes
+    their order; the scores stay, so that they mean the same with it and without."""
     if trail.reranker is None or not trail.candidates:
         return
     top = trail.candidates[: trail.by.rerank_top]
-    texts = [_best_text(trail, found) for found in top]
+    texts = [_said(trail, found) for found in top]
     try:
         marks = await anyio.to_thread.run_sync(trail.reranker.marks, trail.text, texts)
     except EmbedError as exc:
         trail.warnings.append(f"{exc.message} Results are not reranked.")
         return
-    for found, mark in zip(top, marks, strict=True):
-        change = trail.by.rerank_weight * (float(mark) - rank.score(found.key))
-        found.why = replace(found.why, rerank=change)
-        found.key += change
-    trail.candidates.sort(key=lambda found: (-found.key, found.slot))
+    keys = [found.key for found in top]
+    for place, at in enumerate(rank.reordered(keys, marks, trail.by.rerank_weight)):
+        found, key = top[at], keys[place]
+        found.why, found.key = replace(found.why, rerank=key - found.key), key
+        trail.candidates[place] = found
 
 
-async def pack(trail: Trail) -> None:
-    """What is good enough, each once, as many as were asked for and fit."""
+async def pack(trail: Trail) -> bool:
+    """What is good enough, each once, as many as were asked for and fit; true if so many were
+    folded that there are more to be looked at."""
     folder = Folder()
     hits: list[Hit] = []
     for found in trail.candidates:
-        score = rank.score(found.key)
+        score = round(rank.score(found.key), DIGITS)
         if len(hits) == trail.count:
             break
         if score < trail.least or (trail.vector is None and found.why.lexical <= 0.0):
             continue
         memory = found.entry.memory
-        twin = folder.twin(len(hits), memory.content)
+        twin = folder.twin(len(hits), memory)
         if twin is not None:
             hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
             continue
         passage = _best_text(trail, found) if len(found.entry.rows) > 1 else None
         hits.append(Hit(memory.copy(), score, passage, why=found.why))
+    is_short = len(hits) < trail.count and len(trail.candidates) >= trail.enough
+    if is_short and any(hit.folded for hit in hits) and trail.enough < MOST:
+        trail.enough *= MORE
+        return True
     if trail.max_tokens is not None:
         hits, missed = within(hits, trail.max_tokens)
         if missed:
             trail.warnings.append(f"{missed} more results did not fit into max_tokens.")
     trail.hits = hits
+    return False
 
 
 def _best_text(trail: Trail, found: Candidate) -> str:
@@ -179,6 +191,12 @@ def _best_text(trail: Trail, found: Candidate) -> str:
     best = trail.signals.best_row(found.entry.rows)
     start, end = found.entry.spans[found.entry.rows.index(best)]
     return found.entry.memory.content[start:end]
+
+
+def _said(trail: Trail, found: Candidate) -> str:
+    """The same with who said it, as a reader would want it."""
+    speaker, text = who(found.entry.memory), _best_text(trail, found)
+    return f"{speaker}: {text}" if speaker else text
 
 
 def _confidence(value: object) -> float:

@@ -12,6 +12,7 @@ passages has had many chances for a good one, so the log of their number is held
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +50,8 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
         weight = np.float32(by.words_weight * trust(signals, near[:POOL], said[:POOL]))
     own = signals.meaning[slots] + weight * signals.words[slots]
     lent = _lent(view, signals, slots, weight, by.neighbour_weight)
-    length = np.float32(-by.length_weight) * view.layout.spread[slots]
+    # At most half of what speaks for it: an exact match in a long text is still one.
+    length = -np.minimum(np.float32(by.length_weight) * view.layout.spread[slots], own / 2)
     speaker = np.zeros_like(own)
     if view.meant:
         # Only where something else speaks for it: a name alone finds nothing.
@@ -124,14 +126,24 @@ def _lent(
 
 def largest(values: Floats, count: int) -> NDArray[np.intp]:
     """Where the highest values are, highest first; equal ones in the order they come."""
-    if count < len(values):
+    if 0 < count < len(values):
         least = np.partition(values, len(values) - count)[len(values) - count]
         above, even = np.flatnonzero(values > least), np.flatnonzero(values == least)
         some = np.concatenate([above, even[: count - len(above)]])
     else:
-        some = np.arange(len(values))
+        some = np.arange(len(values) if count else 0)
     order: NDArray[np.intp] = some[np.lexsort((some, -values[some]))]
     return order
+
+
+def reordered(keys: Sequence[float], marks: Sequence[float], weight: float) -> list[int]:
+    """The order of keys when marks, 0..1, have so much of a say. Marks crowd at their ends, so
+    they are taken apart there, and made to spread as the keys do."""
+    ours, odds = np.array(keys), np.clip(np.array(marks, dtype=np.float64), 1e-6, 1 - 1e-6)
+    theirs = np.log(odds / (1 - odds))
+    apart = (theirs - theirs.mean()) * (ours.std() / max(float(theirs.std()), 1e-6))
+    joined = (1 - weight) * (ours - ours.mean()) + weight * apart
+    return [int(at) for at in np.argsort(-joined, kind="stable")]
 
 
 def score(key: float) -> float:

@@ -17,6 +17,8 @@ from memoryd.engine.vectors import Floats
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.model import Filter, Page
 
+NO_WORDS = "There is no word in the query to search for."
+UNKNOWN = "The embedding model does not know most of these words."
 BY_WORDS = "Results are by words only."
 LONG = 10_000  # characters of a query from which its words are worth a thread
 
@@ -55,12 +57,13 @@ class Recall:
         zone = parts.lifetimes.zone
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
-        vector, warnings = await self._vector(text)
         on_thread = len(text) > LONG
+        words = await anyio.to_thread.run_sync(terms, text) if on_thread else terms(text)
+        vector, warnings = await self._vector(text) if words else (None, [NO_WORDS])
         trail = Trail(
             text=text,
             vector=vector,
-            terms=await anyio.to_thread.run_sync(terms, text) if on_thread else terms(text),
+            terms=words,
             filter=filter,
             now=parts.clock(),  # after the wait for the model: what expired meanwhile is out
             count=count,
@@ -81,6 +84,8 @@ class Recall:
         index, embedding = self._parts.index, self._parts.embedding
         vector, warnings = None, []
         try:
+            if not embedding.knows(text):
+                return None, [f"{UNKNOWN} {BY_WORDS}"]
             vector = await embedding.query(text)
             if vector is None:
                 warnings.append(f"{embedding.trouble()} {BY_WORDS}")

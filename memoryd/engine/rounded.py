@@ -40,10 +40,13 @@ class Rounded:
         off = np.linalg.norm(vectors - values * scale[:, None], axis=1)
         return cls(values, scale.astype(np.float32), off.astype(np.float32))
 
-    def put(self, start: int, vectors: Floats) -> None:
-        """Round these into the rows from `start` on."""
+    def blank(self, row: int) -> None:
+        """Make a row a zero vector."""
+        self.values[row], self.scale[row], self.off[row] = 0, 0.0, 0.0
+
+    def put(self, rows: slice | NDArray[np.int64], vectors: Floats) -> None:
+        """Round these into the rows."""
         made = Rounded.of(vectors)
-        rows = slice(start, start + len(vectors))
         self.values[rows], self.scale[rows], self.off[rows] = made.values, made.scale, made.off
 
     def compare(self, query: Rounded, rows: NDArray[np.intp] | None, count: int) -> Floats:

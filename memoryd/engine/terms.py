@@ -23,20 +23,33 @@ _JOINT = r"(?:[._\-/\\:@'\u2019+#~&]{1,3}|(?<=\d),(?=\d))"
 CHUNK = re.compile(
     rf"[\w{_MARKS}]+(?:{_JOINT}[\w{_MARKS}]+)*[+#]{{0,2}}|[\u2190-\u2bff\U0001f000-\U0001faff]"
 )
-_ACCENTS = re.compile("[\u0300-\u036f]")
+# Accents; points of Hebrew, vowels and the stretch of Arabic, which are written or not.
+_ACCENTS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]"
+)
+# Letters that do not decompose, and those that are one letter in two codes.
+_SAME = str.maketrans(
+    "\u0142\u0141\u00f8\u00d8\u0111\u0110\u0127\u0126\u0131\u0167\u0166\u0629\u06cc\u06a9\u0649",
+    "lLoOdDhHitT\u0647\u064a\u0643\u064a",
+)
+_ZEROS = (
+    "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040"
+)
+_LETTERS = _SAME | {ord(zero) + n: str(n) for zero in _ZEROS for n in range(10)}
 _POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
 # Split in two steps: an address into its sides, a side into its words.
 _SIDES = re.compile(r"[/\\:@~&]+")
 _WORDS = re.compile(r"[._\-+#,]+")
 # Where a word ends inside camelCase, HTTPServer, utf8.
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\D)(?=\d)|(?<=\d)(?=\D)")
+_BREAKS = re.compile(rf"{_JOINT}")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han, Hangul.
 _DENSE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-TERMS_VERSION = 1  # changes whenever the same text gives other terms
+TERMS_VERSION = 2  # changes whenever the same text gives other terms
 CACHED = 24  # characters of a chunk that is worth remembering
 LONGEST = 256  # characters of a chunk that are looked at; data in one piece is no word
 
@@ -55,8 +68,23 @@ def terms(text: str) -> list[int]:
     """The terms of a text, in order, repeated as often as they occur."""
     found: list[int] = []
     for chunk in CHUNK.findall(_folded(text)):
-        found += _cached(chunk) if len(chunk) <= CACHED else _terms_of(chunk[:LONGEST])
+        if len(chunk) <= LONGEST:
+            found += _cached(chunk) if len(chunk) <= CACHED else _terms_of(chunk)
+        else:
+            for piece in _pieces(chunk):
+                found += _terms_of(piece)
     return found
+
+
+def _pieces(chunk: str) -> Iterator[str]:
+    """What has no end, by its parts: a long path, a list without spaces, a page of Chinese. Data
+    in one piece is no word, and is looked at as far as one could be."""
+    for part in _BREAKS.split(chunk):
+        if len(part) <= LONGEST or not _DENSE.search(part):
+            yield part[:LONGEST]
+            continue
+        for start in range(0, len(part), LONGEST):
+            yield part[start : start + LONGEST + 1]  # pairs go across
 
 
 def term(word: str) -> int:
@@ -65,11 +93,12 @@ def term(word: str) -> int:
 
 
 def _folded(text: str) -> str:
-    """Width and accents away; case stays, for it shows where a word ends."""
+    """Width, accents and points away, digits of any script as ours; case stays, for it shows
+    where a word ends."""
     if text.isascii():
         return text
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFC", plain)
+    return unicodedata.normalize("NFC", plain.translate(_LETTERS))
 
 
 def _terms_of(chunk: str) -> tuple[int, ...]:
@@ -96,8 +125,8 @@ def _words(chunk: str) -> Iterator[str]:
     if version := _VERSION.fullmatch(chunk):
         numbers = version[1].split(".")
         yield from (".".join(numbers[:n]) for n in range(2, len(numbers) + 1))
-    if "," in chunk:
-        yield chunk.replace(",", "")
+    elif len(sides) == 1 and (joined := _WORDS.sub("", chunk)) not in (chunk, *atoms):
+        yield _stem(joined.casefold())  # e-mail, U.S.A., 2026-11-16, 1,000
     yield from (_stem(atom.casefold()) for atom in atoms)
 
 

@@ -22,6 +22,7 @@ NONE = -1
 ROLE, SPEAKER, ORDER, CLEARED = "role", "speaker", "order", "cleared"  # metadata of a message
 
 USER, ASSISTANT = term("user"), term("assistant")
+ROLES = frozenset({USER, ASSISTANT, term("system"), term("tool")})  # named by pronouns alone
 ME = frozenset(term(word) for word in ("i", "my", "me", "mine", "myself"))
 YOU = frozenset(term(word) for word in ("you", "your", "yours"))
 
@@ -35,6 +36,12 @@ def who(memory: Memory) -> str:
         if isinstance(name, str) and name.strip():
             return name.strip()[:100]
     return ""
+
+
+def speaker_of(memory: Memory) -> str:
+    """The name of the one who said it, "" where only a role is known: that is no word of it."""
+    name = memory.metadata.get(SPEAKER)
+    return name.strip()[:100] if isinstance(name, str) else ""
 
 
 class Turns:
@@ -124,7 +131,7 @@ class Speakers:
     def meant(self, query: Iterable[int]) -> list[int]:
         """Codes of those whom the query names; 'I' is the user, 'you' the assistant."""
         asked = set(query)
-        codes = {code for part in asked - QUIET for code in self._named.get(part, ())}
+        codes = {code for part in asked - QUIET for code in self._named.get(part, ())} - ROLES
         if asked & ME:
             codes.add(USER)
         elif asked & YOU:

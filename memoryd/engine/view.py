@@ -52,6 +52,10 @@ class Layout:
     rows_beside: tuple[Numbers, Numbers]  # the same by row
     speakers: Codes
 
+    def rows_of(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+        """All rows of some slots."""
+        return np.flatnonzero(np.isin(self.owners, slots)) if slots.size else slots
+
     @cached_property
     def rows_of_many(self) -> NDArray[np.intp]:
         """The rows of memories that have several; few have."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from memoryd.engine.fold import Folder, cost, tokens, within
@@ -21,13 +23,47 @@ LONG = "the meeting about the new garden robot is on monday morning at nine in r
         (LONG.format("5"), LONG.format("6"), False),
         ("🎉🎉", "🚀", False),
         ("🎉", "🎉", True),
-        ("w " * 5000 + "a", "w " * 5000 + "b", False),
+        ("w " * 5000 + "x", "w " * 5000 + "y", False),
+        ("The user likes tea", "user likes the tea", True),
+        ("I use C++ at work", "I use C# at work", False),
+        ("It is kept at -5 degrees", "It is kept at 5 degrees", False),
+        ("The price is 10 \u20ac", "The price is 10 $", False),
+        ("alarm if x > 5", "alarm if x < 5", False),
+        ("a ratio of 3.5", "a ratio of 3:5", False),
+        ("Lena loves \U0001f355", "Lena loves \U0001f354", False),
+        (
+            "Ann owes Bob forty euros for the dinner they had there",
+            "Bob owes Ann forty euros for the dinner they had there",
+            False,
+        ),
+        (
+            "people who take this new medicine should drink much water in the morning",
+            "people who take this new medicine should not drink much water in the morning",
+            False,
+        ),
+        (LONG.format("blue"), LONG.format("blue").replace("monday", "tuesday"), False),
     ],
 )
 def test_near_identical_texts_are_one(first: str, second: str, folded: bool) -> None:
     folder = Folder()
-    assert folder.twin(0, first) is None
-    assert (folder.twin(1, second) == 0) is folded
+    assert folder.twin(0, hit(first).memory) is None
+    assert (folder.twin(1, hit(second).memory) == 0) is folded
+
+
+def test_the_same_words_of_two_people_are_two() -> None:
+    folder = Folder()
+    for number, name in enumerate(("Ann", "Bob")):
+        memory = replace(hit("I agree").memory, metadata={"speaker": name, "order": number})
+        assert folder.twin(number, memory) is None
+    again = replace(hit("I agree!").memory, metadata={"speaker": "Bob", "order": 7})
+    assert folder.twin(2, again) == 1
+
+
+def test_metadata_and_folded_ids_count_in_a_budget() -> None:
+    rich = replace(hit("short").memory, metadata={"blob": "x" * 15_000})
+    (packed,), _ = within([Hit(rich, 0.5, None, folded=("a" * 20,) * 30)], 100)
+    assert cost(packed) <= 100
+    assert (packed.memory.content, packed.cut) == ("short", True)
 
 
 def hit(text: str, passage: str | None = None, id: str = "a") -> Hit:

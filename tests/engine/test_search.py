@@ -147,7 +147,6 @@ async def test_why_is_told_only_when_asked(engine: Engine) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "?!...;;;",
         '"unbalanced AND (NOT OR * ^ ~ NEAR/3 content:x',
         "日本語の質問です",
         "какой чай она любит",
@@ -164,6 +163,80 @@ async def test_any_query_is_answered(engine: Engine, query: str) -> None:
     await engine.store("Она любит чёрный чай")
     page = await engine.search(query, min_score=0.0)
     assert len(page.hits) == 3
+
+
+@pytest.mark.parametrize("query", ["?!...;;;", "*", "^ ~ ( )"])
+async def test_a_query_without_words_finds_nothing_and_says_why(engine: Engine, query: str) -> None:
+    await engine.store("the robot charges in the hall")
+    page = await engine.search(query, min_score=0.0)
+    assert page.hits == ()
+    assert "no word" in page.warnings[0]
+
+
+class Deaf(HashEncoder):
+    """A model of another language."""
+
+    def knows(self, text: str) -> bool:
+        return "robot" in text
+
+
+async def test_words_that_the_model_does_not_know_are_compared_as_words(start: Start) -> None:
+    async with start(Deaf()) as engine:
+        await engine.store("the robot charges in the hall")
+        await engine.store("\u0e41\u0e21\u0e27\u0e19\u0e2d\u0e19")
+        page = await engine.search("\u0e41\u0e21\u0e27", min_score=0.0)
+        assert contents(page) == ["\u0e41\u0e21\u0e27\u0e19\u0e2d\u0e19"]
+        assert "does not know" in page.warnings[0]
+        assert (await engine.search("robot")).warnings == ()
+
+
+async def test_what_has_expired_lends_no_words(engine: Engine, clock: Clock) -> None:
+    until = clock.now + 5
+    await engine.store(
+        "What is the pangolin called?", "conversation", session_id="s", expires_at=until
+    )
+    clock.now += 1
+    await engine.add_turn("user", "Ferdinand, I suppose.", "s")
+    assert contents(await engine.search("pangolin"))[-1] == "Ferdinand, I suppose."
+    clock.now += 10
+    assert (await engine.search("pangolin")).hits == ()
+
+
+async def test_a_word_in_a_long_text_is_found_by_default(engine: Engine) -> None:
+    filler = " ".join(f"{text} number {n}" for n in range(300) for text in FILLER)
+    await engine.store(filler + " zyzzyva " + filler)
+    assert len(contents(await engine.search("zyzzyva"))) == 1
+
+
+async def test_what_repeats_itself_does_not_push_out_the_rest(engine: Engine) -> None:
+    for n in range(60):
+        await engine.store("The battery is low, to the dock", "conversation", session_id=f"s{n}")
+    await engine.store("The dock stands in the shed; its battery is an LX-9")
+    page = await engine.search("battery dock", limit=5)
+    assert len(page.hits) == 2
+    assert sorted(len(hit.folded) for hit in page.hits) == [0, 59]
+
+
+async def test_a_role_is_no_word_of_what_was_said(engine: Engine) -> None:
+    for text in FILLER:
+        await engine.add_turn("user", text, "s")
+    await engine.store("The database user for reports is called ro_reader")
+    assert contents(await engine.search("database user", limit=1)) == [
+        "The database user for reports is called ro_reader"
+    ]
+
+
+async def test_a_name_is_searched_like_the_text(engine: Engine) -> None:
+    await engine.store("black, two sugars", name="coffee order of Bartholomew")
+    assert contents(await engine.search("Bartholomew")) == ["black, two sugars"]
+
+
+async def test_a_score_that_was_told_can_be_asked_for(engine: Engine) -> None:
+    for n in range(12):
+        await engine.store(f"robot {n} waters the {FILLER[n % 4]}")
+    for hit in (await engine.search("robot waters tea", limit=12, min_score=0.0)).hits:
+        again = await engine.search("robot waters tea", limit=12, min_score=hit.score)
+        assert hit.memory.id in [other.memory.id for other in again.hits]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -214,10 +287,13 @@ class Marks:
 async def test_a_reranker_looks_again_at_the_first_few(engine: Engine) -> None:
     await engine.store("the robot charges in the hall")
     await engine.store("the robot in the hall is liked")
+    await engine.store("the robot charges in the evening")
+    without = await engine.search("the robot charges in the hall")
     marks = Marks()
     engine.attach_reranker(marks)  # type: ignore[arg-type]
     page = await engine.search("the robot charges in the hall", explain=True)
     assert contents(page)[0] == "the robot in the hall is liked"
+    assert [hit.score for hit in page.hits] == [hit.score for hit in without.hits]
     assert page.hits[0].why is not None
     assert page.hits[0].why.rerank > 0
     marks.broken = True

@@ -42,6 +42,12 @@ def shared(query: str, text: str) -> int:
         ("Она любит чай", ["ЧАЙ", "любит"]),
         ("launch 🚀 today", ["🚀"]),
         ("running quickly", ["run", "runs"]),
+        ("an e-mail of 2019-09-21 to the U.S.A.", ["email", "20190921", "USA"]),
+        ("\u0141\u00f3d\u017a and \u00d8rsted", ["lodz", "orsted"]),
+        ("room \u0663\u0664\u0665", ["345"]),
+        ("\u0639\u064e\u0627\u0635\u0650\u0645\u064e\u0629", ["\u0639\u0627\u0635\u0645\u0629"]),
+        ("PATH=" + "/usr/local/bin:" * 30 + "/opt/xylograph/bin", ["xylograph"]),
+        ("\u6211" * 300 + "\u8774\u8776", ["\u8774\u8776"]),
     ],
 )
 def test_what_is_written_is_found_by_whole_and_by_part(text: str, queries: list[str]) -> None:

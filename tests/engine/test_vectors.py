@@ -62,6 +62,7 @@ def test_rounding_is_never_farther_off_than_it_says(seed: int, width: float, spi
         vectors = unit(vectors)
     table = VectorTable(DIMENSION)
     table.add(list(vectors), 0)
+    table.settle()
     query = cloud(1, seed + 1)[0]
     about, slack = table.glance(query, np.ones(200, dtype=np.bool_))
     exact = np.clip(vectors.astype(np.float64) @ query.astype(np.float64), 0.0, 1.0)
@@ -116,6 +117,7 @@ def test_a_freed_row_leaves_nothing_in_the_rounded_vectors() -> None:
     table = VectorTable(DIMENSION)
     vectors = cloud(2, 1)
     rows = table.add(list(vectors), 0)
+    table.settle()
     table.remove([rows[0]])
     about, _ = table.glance(vectors[0], np.ones(2, dtype=np.bool_))
     assert about[0] == 0.0
