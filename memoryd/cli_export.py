@@ -18,12 +18,14 @@ from typing import IO
 from memoryd.cli_forget import connect
 from memoryd.cli_jsonl import Writer
 from memoryd.cli_progress import Progress
+from memoryd.cli_store import require_store
 from memoryd.cli_text import clean, note, say, say_json
 from memoryd.errors import InvalidInput, MemorydError
 
 
 def export(options: argparse.Namespace) -> int:
     """Write every memory; say how many."""
+    require_store(options)
     if options.file == "-":
         count = asyncio.run(_export(options, sys.stdout.buffer))
         sys.stdout.buffer.flush()

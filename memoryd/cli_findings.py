@@ -117,8 +117,14 @@ def check_model(patient: Patient) -> Iterator[Finding]:
 def check_store(patient: Patient) -> Iterator[Finding]:
     """What the daemon says about its store, or what its files look like."""
     if patient.status is not None:
-        if trouble := patient.status.get("store", {}).get("error"):
+        store = patient.status.get("store", {})
+        if trouble := store.get("error"):
             yield Finding(trouble["code"], trouble["message"], trouble["hint"])
+        for name in store.get("set_aside", ()):
+            if "broken" in name:
+                message = f"A broken store was repaired; it is kept as {patient.data_dir / name}."
+                path = shlex.quote(str(patient.data_dir / name))
+                yield Finding("store_set_aside", message, f"Once nothing is missing: rm -r {path}")
         return
     if patient.data_dir.is_dir() and os.access(patient.data_dir, os.W_OK):
         from memoryd.wiring import look_at_store

@@ -38,10 +38,12 @@ class Report:
 
     counts: Counter[str] = field(default_factory=Counter)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    masked: int = 0
 
     def take(self, number: int, memory: dict[str, Any], arrived: Arrived) -> None:
         self.counts[arrived["outcome"]] += 1
-        if arrived["outcome"] in ("kept", "refused"):
+        self.masked += arrived.get("masked", False)
+        if arrived["outcome"] in ("kept", "refused") or arrived.get("masked"):
             found = {"line": number, "id": memory["id"], **arrived}
             self.lines.append(found)
 
@@ -53,7 +55,7 @@ def take_in(options: argparse.Namespace) -> int:
         report = asyncio.run(_import(options, file, header))
     if options.json:
         counts = {outcome: report.counts[outcome] for outcome in OUTCOMES}
-        say_json(counts | {"lines": report.lines})
+        say_json(counts | {"masked": report.masked, "lines": report.lines})
     else:
         _tell(report)
     return 1 if report.counts["refused"] else 0
@@ -120,11 +122,15 @@ def _tell(report: Report) -> None:
         note(f"{more} more lines like these; --json tells them all.")
     counts = [f"{report.counts[o]} {o}" for o in OUTCOMES if report.counts[o] or o == "added"]
     say(f"Imported: {', '.join(counts)}.")
+    if report.masked:
+        say(f"What looked like a secret was removed from {report.masked} of them.")
 
 
 def _why(found: dict[str, Any]) -> str:
     if found["outcome"] == "refused":
         return f"refused. {found['error']['message']}"
+    if found.get("masked"):
+        return "what looked like a secret was removed before storing."
     if found["rival"] == found["id"]:
         return f"memory {found['id']} differs here and was kept; --overwrite replaces it."
     return (

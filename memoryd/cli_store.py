@@ -8,6 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
+from memoryd import places
 from memoryd.cli_daemon import end_running
 from memoryd.cli_text import clean, note, say, say_json, size
 from memoryd.client import DaemonUnavailable
@@ -19,6 +20,7 @@ PATIENCE = 3600.0  # seconds: a large store takes its time, and says so itself i
 
 def backup(options: argparse.Namespace) -> int:
     """Make a backup now; with a folder, a copy of it there as well."""
+    require_store(options)
     made = asyncio.run(_backup(options))
     if options.folder:
         made["path"] = str(_copy(Path(made["path"]), Path(options.folder)))
@@ -47,19 +49,37 @@ def restore(options: argparse.Namespace) -> int:
         count = asyncio.run(restore_backup(config, path, replace=options.replace))
     if options.json:
         say_json({"restored": count, "path": str(path)})
-    else:
-        say(f"Restored {count} memories from {clean(str(path))}")
+        return 0
+    say(f"Restored {count} {'memory' if count == 1 else 'memories'} from {clean(str(path))}")
+    if pid is not None:
+        say("The daemon was stopped for it; the next call starts it again.")
     return 0
 
 
 def purge(options: argparse.Namespace) -> int:
     """Rewrite the store, so that no file but backups holds what was forgotten."""
+    require_store(options)
     asyncio.run(_purge(options))
     if options.json:
         say_json({"purged": True})
     else:
         say("Purged: what was forgotten is in no file any more, except in backups made before.")
     return 0
+
+
+def require_store(options: argparse.Namespace) -> None:
+    """Refuse to work on a directory without memories: a typo would make an empty store there."""
+    from memoryd.config import load
+
+    file = Path(options.config) if options.config else None
+    config = load(file, flags={"memory.path": options.data_dir})
+    is_there = (config.memory.path / "store").exists() or config.store.mode != "embedded"
+    if not is_there and not places.socket_path(options.socket, options.data_dir).exists():
+        raise StoreError(
+            f"There are no memories in {config.memory.path}.",
+            code="no_store",
+            hint="Check --data-dir; memoryd doctor shows what is looked at.",
+        )
 
 
 def _connect(options: argparse.Namespace, *, start: bool = True) -> AdminClient:
@@ -107,7 +127,7 @@ def _copy(source: Path, folder: Path) -> Path:
     target = folder / source.name
     part = target.with_name(f"{target.name}.part")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(source, "rb") as old, open(part, "wb") as new:
             os.chmod(part, 0o600)
             shutil.copyfileobj(old, new)

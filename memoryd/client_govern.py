@@ -32,6 +32,7 @@ class Arrived(TypedDict):
 
     outcome: str
     rival: NotRequired[str | None]
+    masked: NotRequired[bool]
     error: NotRequired[dict[str, str]]
 
 

@@ -7,15 +7,18 @@ text has none left. Shapes are in `scrub_patterns`, names ("password: ...") in `
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from memoryd.metadata import mapped
 from memoryd.scrub_named import HINTS, find_named, kind_under
+from memoryd.scrub_output import visible
 from memoryd.scrub_patterns import RULES, Rule
 
-MARKER = "[secret removed: {}]"
+MARK = "[secret removed: "
+MARKER = MARK + "{}]"
 PASSES = 8  # a secret can hide another that is written onto it; more would only serve an attacker
 
 
@@ -28,7 +31,16 @@ class Masked:
 
 
 def mask(text: str) -> Masked:
-    """`text` with a marker in the place of each credential."""
+    """`text` with a marker in the place of each credential. Where characters that nobody sees, or
+    wide ones, hide one, the whole text is taken without them."""
+    found = _mask(text)
+    if text.isascii():
+        return found
+    plain = _mask(visible(unicodedata.normalize("NFKC", text)))
+    return plain if plain.text.count(MARK) > found.text.count(MARK) else found
+
+
+def _mask(text: str) -> Masked:
     kinds: list[str] = []
     for _ in range(PASSES):
         before = len(kinds)

@@ -20,7 +20,8 @@ from enum import IntEnum
 from memoryd.scrub_values import is_name, is_ordinary, is_phrase, is_random, is_reference, is_word
 
 PASSWORDS = tuple(
-    "password passwd passphrase passcode pwd passwort kennwort contraseña пароль".split()
+    "password,passwd,passphrase,passcode,pwd,passwort,kennwort,contraseña,пароль,mot de passe,"
+    "\u30d1\u30b9\u30ef\u30fc\u30c9,\u5bc6\u7801,\u5bc6\u78bc".split(",")
 )
 HINTS = (*PASSWORDS, "phrase", "mnemonic", "key", "secret", "token", "credential", "pin")
 STEM = rf"(?P<stem>{'|'.join(PASSWORDS)}|phrase|mnemonic|key|secret|token|credential)s?[0-9]{{0,2}}"
@@ -41,7 +42,11 @@ ABOUT = r"(?:\s{1,4}(?:for|of|to|at|on|in)\s{1,4}[^\n:;=?!]{1,60}?)?"
 # What may close a name; a bracket only behind a quote, or the name in a marker of ours would count.
 CLOSED = r"[\"'`\\*_)]{0,4}(?:(?<=[\"'])\])?"
 SIGN = CLOSED + r"\s{0,8}(?P<sign>:=|=>|={1,2}|[:：](?!//))[*_]{0,3}\s{0,8}\\?"  # noqa: RUF001
-VERB = r"\s{1,4}(?:is|was|are|ist|lautet)(?:\s{1,4}(?:now|still|set\s{1,4}to))?\s{0,4}:?\s{1,4}"
+VERB = (
+    r"(?:\s{0,4}[\u662f\u306f\u4e3a\u70ba]\s{0,4}:?\s{0,4}"
+    r"|\s{1,4}(?:is|was|are|ist|lautet|es|est)"
+    r"(?:\s{1,4}(?:now|still|set\s{1,4}to))?\s{0,4}:?\s{1,4})"
+)
 TO = r"\s{1,4}(?P<to>to)\s{1,4}"
 # A bare value ends at white space, and where the next `key=` begins.
 NEXT = r"[,;&](?:\s|\Z|[a-z_][\w.-]{0,40}\s?[=:])"

@@ -75,6 +75,14 @@ KEY_BLOCKS = (
 VENDORS = (
     _token("Anthropic key", "sk-ant-", rf"sk-ant-{URL64}{{20,}}+"),
     _token("OpenAI key", "sk-", rf"sk-{URL64}{{20,}}+", is_random),
+    _rule(
+        "AWS secret key",
+        "akia asia",
+        rf"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{{16}}\W{{1,8}}(?P<secret>{B64}{{40}})(?![A-Za-z0-9+/])",
+    ),
+    _token(
+        "Discord token", ".", rf"[MNO]{URL64}{{23,27}}\.{URL64}{{6}}\.{URL64}{{27,}}+", is_random
+    ),
     _token("AWS access key", "akia asia", r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
     _token("AWS key", "absk", rf"ABSK{B64}{{80,}}+=*+"),
     _token("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{30,}+"),
@@ -161,4 +169,24 @@ CARRIERS = (
     ),
 )
 
-RULES = KEY_BLOCKS + VENDORS + CARRIERS
+COMMANDS = (
+    _rule(
+        "password",
+        "curl wget http",
+        r"\s(?:-u|--user)[ =][\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{1,128})",
+        _is_password,
+    ),
+    _rule("password", "sshpass", r"\bsshpass\s{1,4}-p\s?[\"']?(?P<secret>[^\s\"']{1,128})"),
+    _rule(
+        "password",
+        "mysql mariadb",
+        r"\b(?:mysql|mariadb)\w{0,10}\s[^\n]{0,80}?\s-p(?P<secret>[^\s\"']{4,128})",
+    ),
+    _rule(
+        "password",
+        "login",
+        r"\blogin\s{1,8}\S{1,64}\s{1,8}password\s{1,8}(?P<secret>\S{1,128})",
+    ),
+)
+
+RULES = KEY_BLOCKS + VENDORS + CARRIERS + COMMANDS

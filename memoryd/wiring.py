@@ -146,7 +146,8 @@ class Model:
 
 
 def check_backup(path: Path) -> int:
-    """How many memories a backup holds; StoreError if it is damaged."""
+    """How many memories a backup holds; StoreError if it is damaged, or not one of ours."""
+    backup_file.head(path)
     return backup_file.verify(path)
 
 

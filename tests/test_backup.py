@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -192,10 +193,20 @@ def test_the_verbs_back_up_purge_and_restore(
     assert "--replace" in run("restore", made["path"], code=1)
     assert daemon.process is not None
     assert daemon.process.poll() is None  # refused before anything was stopped
-    assert "Restored 1 memories" in run("restore", made["path"], "--replace")
+    before = os.umask(0o022)
+    said = run("restore", made["path"], "--replace")
+    os.umask(before)
+    assert said.startswith("Restored 1 memory from")
+    assert "the next call starts it" in said
     daemon.process.wait(60)
+    loose = [file for file in (daemon.folder / "store").rglob("*") if file.stat().st_mode & 0o077]
+    assert loose == [], "also where the umask is loose"
     daemon.start()
     assert daemon.status()["memories"]["fact"] == 1
     found = daemon.tool("search_memories", query="the first")["results"]
     assert found[0]["content"] == "the first"
     assert "damaged" in run("restore", str(daemon.log), "--replace", code=1)
+    where = ["--data-dir", str(tmp_path / "typo"), "--socket", str(tmp_path / "nobody")]
+    for verb in ("backup", "purge", "export"):
+        assert "There are no memories in" in run(verb, code=1)
+    assert not (tmp_path / "typo").exists()

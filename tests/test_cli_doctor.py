@@ -20,6 +20,7 @@ import pytest
 from memoryd import cli_findings, places
 from memoryd.cli import main
 from memoryd.errors import ModelMissing
+from memoryd.settings import Config
 from tests.daemons import Daemon
 
 Capture = pytest.CaptureFixture[str]
@@ -173,10 +174,38 @@ def test_a_damaged_index_is_found(data: Path, examine: Examine) -> None:
     header.write_bytes(b"")
     assert codes(examine(data)) == ["index_corrupt"]
     header.unlink()
+    (fault,) = examine(data)["faults"]
+    assert (fault["code"], "Start the daemon" in fault["try"]) == ("index_corrupt", True)
+
+
+def test_an_index_that_was_cut_short_is_found(data: Path, examine: Examine) -> None:
+    (vectors,) = (data / "store").glob("*/data_level0.bin")
+    whole = vectors.read_bytes()
+    vectors.write_bytes(whole[:100])
+    assert codes(examine(data)) == ["index_corrupt"]
+    vectors.write_bytes(whole)
     assert examine(data)["healthy"]
     for notes in (data / "store").glob("*/index_metadata.pickle"):
         notes.write_bytes(notes.read_bytes()[:-10])
         assert codes(examine(data)) == ["index_corrupt"]
+
+
+def test_an_index_that_is_missing_is_found(tmp_path: Path, examine: Examine) -> None:
+    daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
+    for n in range(9):
+        daemon.tool("store_memory", content=f"the door number {n} is locked")
+    assert daemon.stop() == 0
+    assert examine(daemon.folder)["healthy"]
+    for header in (daemon.folder / "store").glob("*/header.bin"):
+        shutil.rmtree(header.parent)
+    assert codes(examine(daemon.folder)) == ["index_corrupt"]
+
+
+def test_a_store_that_was_set_aside_is_told() -> None:
+    status: Any = {"store": {"set_aside": ["backups/store.broken-1"]}, "pid": 1, "data_dir": "/x"}
+    (found,) = cli_findings.check_store(cli_findings.Patient(Config(), Path("/x/s"), status))
+    assert found.code == "store_set_aside"
+    assert "rm -r" in found.hint
 
 
 def test_a_store_of_a_newer_version_is_found(data: Path, examine: Examine) -> None:

@@ -92,6 +92,25 @@ def test_every_field_survives_the_round_trip(
     assert again.read_bytes() == file.read_bytes()
 
 
+def test_an_import_tells_of_secrets_that_it_removed(
+    run: Any, one: Daemon, two: Daemon, tmp_path: Path
+) -> None:
+    fill(one)
+    file, other = tmp_path / "memories.jsonl", tmp_path / "other.jsonl"
+    run(one, "export", str(file))
+    with other.open("wb") as out:
+        writer = Writer(out)
+        head, *memories, _ = lines(file)
+        writer.head(len(memories), head["model"], head["dimension"], False)
+        memories[0]["content"] = "my password is " + "hunter2-" + "Xy9"
+        for memory in memories:
+            writer.memory(memory)
+        writer.end()
+    said = run(two, "import", str(other))
+    assert said.endswith("What looked like a secret was removed from 1 of them.\n")
+    assert json.loads(run(two, "import", str(other), "--json"))["known"] == 3
+
+
 def test_a_pipe_works_both_ways(one: Daemon, two: Daemon) -> None:
     fill(one, count=450)  # several pages, several batches
     command = [sys.executable, "-m", "memoryd", "--socket"]

@@ -223,6 +223,34 @@ def test_what_is_no_secret_is_left_alone(text: str) -> None:
     assert mask(text) == Masked(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "note: ghp_" + run(10) + "\u200b" + run(26) + " end",
+        "ghp_" + run(10) + "\u2060" + run(26),
+        "password\uff1d" + "Hunter2Hunter",
+        "machine example.org login bob " + "password " + run(12),
+        "curl -u admin:" + "S3cret" + "Pw9 https://example.org",
+        "sshpass -p " + "S3cret" + "Pw9 ssh host",
+        "mysql -u root -p" + "S3cret" + "Pw9 db",
+        "mot de passe : " + "Soleil" + "77!",
+        "la contrase\u00f1a es " + "Perro" + "77!",
+        "\u30d1\u30b9\u30ef\u30fc\u30c9\u306f " + "Himitsu" + "77",
+        "\u5bc6\u7801\u662f " + "Mima" + "7788",
+        "AKIA" + run(16, HEX.upper()) + " / " + run(40),
+    ],
+)
+def test_a_secret_is_found_however_it_is_written(text: str) -> None:
+    found = mask(text)
+    assert "[secret removed: " in found.text
+    for secret in ("Pw9", "Hunter2Hunter", "77", run(12), run(40), run(26)):
+        assert secret not in found.text
+
+
+def test_text_in_wide_letters_without_a_secret_is_left_as_it_is() -> None:
+    assert mask("\uff34ext in wide\u200b letters") == Masked("\uff34ext in wide\u200b letters")
+
+
 def test_several_secrets_are_named_once_each() -> None:
     text = f"password={run(9)} and {TOKENS[7][1]}; password: {run(10)}"
     found = mask(text)

@@ -29,8 +29,7 @@ from memoryd.settings import StoreSettings
 OPEN_TIMEOUT = 60.0  # beyond the wait for the lock
 CALL_TIMEOUT = 60.0  # writes are bounded: a worker silent for this long is stuck
 TRIES = 2
-BLANK = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1"}  # of glibc, of macOS
-ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
+BLANK = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1", "MALLOC_ARENA_MAX": "1"}
 OPENINGS = 4
 GONE = (
     anyio.EndOfStream,
@@ -173,8 +172,7 @@ class Link:
         # -P: whatever lies in the working directory must not be imported.
         command = [sys.executable, "-P", "-m", "memoryd.adapters.chroma_worker"]
         process = await anyio.open_process(command, stderr=None, env=_environment())
-        assert process.stdout is not None
-        received = BufferedByteReceiveStream(process.stdout)
+        received = BufferedByteReceiveStream(process.stdout)  # type: ignore[arg-type]
         try:
             await self._send(process, self._opening)
             ok = None
@@ -244,9 +242,9 @@ def _rebuilt(failure: dict[str, str]) -> MemorydError:
 def _environment() -> dict[str, str]:
     """Ours without what would reconfigure Chroma behind our back.
 
-    Its index files are written with room to spare, filled with whatever the process had freed:
-    texts of memories among it, forgotten ones too. So the allocator is told to blank memory. With
-    a heap for each thread it would also grow by ten megabytes with every rewrite of the store.
+    Its index files are written with room to spare, filled with whatever the process had freed,
+    forgotten texts too: so the allocator blanks memory. With a heap for each thread it would also
+    grow by ten megabytes with every rewrite of the store.
     """
     ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
-    return ours | BLANK | ONE_HEAP
+    return ours | BLANK

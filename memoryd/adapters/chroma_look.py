@@ -7,14 +7,21 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from memoryd.adapters.chroma_collection import SCHEMA
+from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_rows import SCHEMA_KEY
 from memoryd.places import try_lock
 
 PICKLE_END = b"."
-INDEX_FILES = ("header.bin", "data_level0.bin", "length.bin")
+MEND = "Start the daemon: it rebuilds the index from the database, and sets the broken one aside."
+# Memories whose vectors are in the index alone, and the directory that it must have.
+INDEXED = (
+    "SELECT s.id FROM segments s WHERE s.scope = 'VECTOR' AND EXISTS (SELECT 1 FROM embeddings e "
+    "WHERE e.embedding_id NOT IN (SELECT id FROM embeddings_queue))"
+)
 Fault = tuple[str, str, str]  # code, sentence, hint
 
 
@@ -34,7 +41,8 @@ def look(data_dir: Path) -> list[Fault]:
 
 
 def _database_faults(path: Path) -> Iterator[Fault]:
-    hint = "Restore a backup, or import an export into a new --data-dir."
+    backups = path.parent.parent / "backups"
+    hint = f"Run: memoryd restore FILE --replace, with the newest backup in {backups}"
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
@@ -67,19 +75,21 @@ def _schemas(connection: sqlite3.Connection) -> list[int]:
 
 def _index_faults(store: Path) -> Iterator[Fault]:
     """A kill inside Chroma's flush leaves files cut short; each index has a directory."""
-    for folder in sorted(path for path in store.iterdir() if path.is_dir()):
-        cut = [folder / n for n in INDEX_FILES if _size(folder / n) == 0]
+    folders = sorted(path for path in store.iterdir() if path.is_dir())
+    for folder in folders:
         notes = folder / "index_metadata.pickle"
-        if notes.exists() and not notes.read_bytes().endswith(PICKLE_END):
-            cut.append(notes)
-        if cut:
-            message = f"The index of the store is damaged: {cut[0]} was cut short."
-            hint = "Memories are intact in the database: restore a backup, or look at the log."
-            yield "index_corrupt", message, hint
+        cut = notes.exists() and not notes.read_bytes().endswith(PICKLE_END)
+        if cut or is_torn(store) or not (folder / "header.bin").exists():
+            message = f"The store's index in {folder} is damaged: a file was cut short or lost."
+            yield "index_corrupt", message, MEND
+    for name in _indexes(store / "chroma.sqlite3") - {folder.name for folder in folders}:
+        yield "index_corrupt", f"The index of the store, {store / name}, is missing.", MEND
 
 
-def _size(path: Path) -> int | None:
+def _indexes(database: Path) -> set[str]:
+    """Directories of indexes that the database needs; none if it cannot tell."""
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            return {str(name) for (name,) in connection.execute(INDEXED)}
+    except sqlite3.Error:
+        return set()

@@ -50,6 +50,7 @@ def _exactly(stream: BinaryIO, count: int) -> bytes:
 
 def main() -> None:
     """Serve calls until the input ends."""
+    os.umask(0o077)  # whoever started it: the store's files are their owner's alone
     wire_in, wire_out = _take_wire()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends

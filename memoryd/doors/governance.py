@@ -65,7 +65,8 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
         except InvalidInput as exc:
             outcomes[place] = {"outcome": "refused", "error": render.error(exc)}
         else:
-            outcomes[place] = {"outcome": str(done.outcome), "rival": done.rival}
+            told = {"masked": True} if done.masked else {}
+            outcomes[place] = {"outcome": str(done.outcome), "rival": done.rival} | told
 
     async with task_group() as tasks:
         for place in range(len(memories)):

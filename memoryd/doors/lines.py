@@ -8,6 +8,7 @@ that does not take its answers is dropped. So memory is bounded whatever a peer 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ class LineBuffer:
         self._pending = bytearray()
         self._skipping = False
 
-    def feed(self, data: bytes) -> Iterator[bytes | None]:
+    def feed(self, data: bytes) -> Iterator[bytes | bytearray | None]:
         for piece in _pieces(data):
             whole = piece.endswith(b"\n")
             if not self._skipping and not self._add(piece):
@@ -63,23 +64,16 @@ class LineBuffer:
                 self._pending.clear()
                 yield None
             if whole:
-                if not self._skipping and not self._pending.isspace():
-                    yield self._taken()
+                line, self._pending = self._pending, bytearray()
+                if not self._skipping and not line.isspace():
+                    yield line
                 self._skipping = False
-                self._pending.clear()
-
-    def _taken(self) -> bytes | None:
-        try:
-            return bytes(self._pending)
-        except MemoryError:
-            return None
 
     def _add(self, piece: bytes) -> bool:
-        try:
+        with contextlib.suppress(MemoryError):
             self._pending += piece
-        except MemoryError:
-            return False
-        return len(self._pending) <= self._limit
+            return len(self._pending) <= self._limit
+        return False
 
 
 def _pieces(data: bytes) -> list[bytes]:
@@ -130,7 +124,7 @@ class Connection:
 
     async def _take(
         self,
-        line: bytes | None,
+        line: bytes | bytearray | None,
         messages: MemoryObjectSendStream[SessionMessage | Exception],
         answers: MemoryObjectSendStream[SessionMessage],
     ) -> None:
@@ -218,8 +212,7 @@ def _hung_up(stream: ByteStream) -> bool:
     sock = stream.extra(SocketAttribute.raw_socket, None)
     if sock is None or not hasattr(select, "poll"):
         return True
-    poll = select.poll()
-    poll.register(sock.fileno(), select.POLLIN)
+    (poll := select.poll()).register(sock.fileno(), select.POLLIN)
     return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
 
 
@@ -232,7 +225,7 @@ class BadLine(Exception):
         self.answer = types.JSONRPCError(jsonrpc="2.0", id=id, error=error)
 
 
-def parse(line: bytes | None, limit: int) -> Any:
+def parse(line: bytes | bytearray | None, limit: int) -> Any:
     """The message on a line; BadLine with the JSON-RPC error to send."""
     if line is None:
         text = f"A line may have at most {limit} bytes, and there must be memory for it."

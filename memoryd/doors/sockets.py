@@ -149,7 +149,13 @@ class LineDoor:
                         await self._connection(stream).serve(self._server)
                 finally:
                     self.connections -= 1
-        except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        except* (
+            OSError,
+            anyio.BrokenResourceError,
+            anyio.ClosedResourceError,
+            anyio.EndOfStream,
+            anyio.IncompleteRead,
+        ):
             pass  # the client went away
         except* Exception as group:
             log.error("connection_failed", error=[type(e).__name__ for e in group.exceptions])

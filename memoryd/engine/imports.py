@@ -41,6 +41,7 @@ class Arrival:
 
     outcome: Outcome
     rival: str | None = None
+    masked: bool = False  # what looked like a secret was taken out
 
     @property
     def changed(self) -> bool:
@@ -59,7 +60,8 @@ class Imports(Memories):
             return Arrival(Outcome.EXPIRED)
         given = {"content": memory.content, "metadata": memory.metadata, "name": memory.name}
         safe = replace(memory, **without_secrets(given, self._parts.memory.secrets)[0])
-        if safe != memory:  # its vectors know the secret
+        masked = safe != memory
+        if masked:  # its vectors know the secret
             memory, passages = safe, ()
         # A look before the model is asked: what is there already costs nothing.
         if not (found := self._judged(memory, overwrite)).changed:
@@ -72,7 +74,8 @@ class Imports(Memories):
                 async with self._parts.locks.hold(map(id_key, ids)):
                     if self._rivals(memory) != rivals:
                         continue  # somebody was quicker: look again
-                    return await self._settle_in(Record(memory, vectors), rivals, overwrite)
+                    done = await self._settle_in(Record(memory, vectors), rivals, overwrite)
+                    return replace(done, masked=masked)
 
     async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
         found = self._judged(record.memory, overwrite)

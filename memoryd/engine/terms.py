@@ -32,9 +32,7 @@ _SAME = str.maketrans(
     "\u0142\u0141\u00f8\u00d8\u0111\u0110\u0127\u0126\u0131\u0167\u0166\u0629\u06cc\u06a9\u0649",
     "lLoOdDhHitT\u0647\u064a\u0643\u064a",
 )
-_ZEROS = (
-    "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040"
-)
+_ZEROS = "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040"
 _LETTERS = _SAME | {ord(zero) + n: str(n) for zero in _ZEROS for n in range(10)}
 _POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
 # Split in two steps: an address into its sides, a side into its words.

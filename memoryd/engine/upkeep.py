@@ -23,6 +23,7 @@ from memoryd.tasks import task_group
 log = structlog.get_logger()
 HOUR = 3600.0
 GROUP = 32  # memories that are embedded at a time
+SETTLED = 600.0  # seconds after the first memory until a first backup
 LEAP = 300.0  # seconds that a clock may run ahead between two rounds
 
 
@@ -78,9 +79,16 @@ class Upkeep:
         age = self._parts.clock() - newest.created_at if newest else math.inf
         if not hours or 0 <= age < hours * HOUR:
             return 0
+        if newest is None and not self._is_settled():
+            return 0  # the first would hold a memory or two, and be the only one for a day
         keep = self._parts.backup.keep
         made = await self._parts.store.backup(self._folder, keep, if_changed=True)
         return (made.memories or 0) if made else 0
+
+    def _is_settled(self) -> bool:
+        """Whether the oldest memory has been there for a while."""
+        oldest = min((memory.created_at for memory in self._parts.index), default=math.inf)
+        return oldest < self._parts.clock() - SETTLED
 
     async def newest_backup(self) -> Backup | None:
         return await self._parts.store.newest_backup(self._folder)

@@ -48,7 +48,7 @@ def test_what_is_no_message_has_its_error(line: bytes | None, code: int) -> None
 def test_lines_come_out_whole_however_they_are_cut(parts: list[bytes], size: int) -> None:
     data = b"".join(part.replace(b"\n", b"") + b"\n" for part in parts)
     buffer = LineBuffer(limit=1000)
-    found: list[bytes | None] = []
+    found: list[bytes | bytearray | None] = []
     for start in range(0, len(data), size):
         found += buffer.feed(data[start : start + size])
     assert found == [line + b"\n" for line in data.split(b"\n") if line.strip()]
@@ -56,7 +56,7 @@ def test_lines_come_out_whole_however_they_are_cut(parts: list[bytes], size: int
 
 def test_an_over_long_line_is_reported_once_and_skipped() -> None:
     buffer = LineBuffer(limit=10)
-    found: list[bytes | None] = []
+    found: list[bytes | bytearray | None] = []
     for piece in (b"x" * 8, b"x" * 8, b"x" * 50, b"x\nok\n"):
         found += buffer.feed(piece)
     assert found == [None, b"ok\n"]

@@ -142,7 +142,11 @@ async def test_backups_are_made_when_they_are_due(
 ) -> None:
     await engine.store("a")
     await engine._upkeep.tick()
+    assert store.backups == [], "not of the first memory alone"
+    clock.now += 601
+    await engine._upkeep.tick()
     made = len(store.backups)
+    assert made == 1
     store.backups[-1] = replace(store.backups[-1], created_at=clock.now)
     await engine._upkeep.tick()
     assert len(store.backups) == made
