@@ -54,6 +54,12 @@ def search(options: argparse.Namespace) -> int:
         say(_heading(hit, now))
         for line in _excerpt(hit.get("passage", hit["content"])):
             say(INDENT + line)
+        if more := len(hit.get("similar", ())):
+            say(
+                paint(
+                    f"{INDENT}and {more} more that {'says' if more == 1 else 'say'} the same", DIM
+                )
+            )
         if "why" in hit:
             say(INDENT + ", ".join(f"{part} {value:+.2f}" for part, value in hit["why"].items()))
     if not page["results"]:

@@ -54,6 +54,7 @@ def limit(value: object) -> int:
         raise _refused(
             "limit_invalid",
             f"The limit must be a whole number from 1 to {MAX_LIMIT}, not {_shown(value)}.",
+            "Leave it out for the default.",
         )
     return value
 
@@ -62,7 +63,9 @@ def count(value: object, what: str) -> int:
     """A whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise _refused(
-            f"{what}_invalid", f"{what} must be a whole number above 0, not {_shown(value)}."
+            f"{what}_invalid",
+            f"{what} must be a whole number above 0, not {_shown(value)}.",
+            "Leave it out for the default.",
         )
     return value
 
@@ -71,7 +74,9 @@ def min_score(value: object) -> float:
     """The least score of a result: 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise _refused(
-            "min_score_invalid", f"min_score must be a number from 0 to 1, not {_shown(value)}."
+            "min_score_invalid",
+            f"min_score must be a number from 0 to 1, not {_shown(value)}.",
+            "Leave it out for the default.",
         )
     return float(value)
 
