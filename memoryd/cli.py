@@ -86,7 +86,9 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     store.add_argument("--expires-at", metavar="TIME", help="another end than the type's, ISO 8601")
     store.add_argument("--pinned", action="store_true", default=None, help="never expires")
     search = _add(verbs, "search", "cli_memories:search", "find memories by meaning")
-    search.add_argument("query", metavar="QUERY", help="what to look for, in plain words")
+    search.add_argument(
+        "query", metavar="QUERY", nargs="+", help="what to look for, in plain words"
+    )
     search.add_argument("--type", metavar="TYPE", help="only fact, conversation or context")
     search.add_argument("--limit", type=int, metavar="N", help="at most so many")
     search.add_argument("--min-score", type=float, metavar="SCORE", help="0 to 1")

@@ -141,7 +141,7 @@ def check_disk(patient: Patient) -> Iterator[Finding]:
     if free < DISK_LOW:
         code = "disk_full" if free < DISK_FULL else "disk_low"
         message = f"Only {size(free)} are free where {folder} is; writes will fail."
-        hint = "Free some space, or forget: memoryd forget --older-than 30d --dry-run"
+        hint = "Free some space; to shrink the memories: memoryd forget --older-than 30d --purge"
         yield Finding(code, message, hint)
     try:
         with tempfile.TemporaryFile(dir=folder):

@@ -102,7 +102,7 @@ async def _store(options: argparse.Namespace, content: str) -> Stored:
 async def _search(options: argparse.Namespace) -> Page:
     async with _connect(options) as memory:
         return await memory.search(
-            options.query,
+            " ".join(options.query),
             memory_type=options.type,
             limit=options.limit,
             min_score=options.min_score,

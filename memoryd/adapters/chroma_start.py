@@ -27,12 +27,13 @@ from memoryd.adapters.chroma_salvage import (
     is_sound,
     salvage,
 )
-from memoryd.adapters.chroma_trouble import FAULT, disk_refuses, disk_trouble, translated
+from memoryd.adapters.chroma_trouble import FAULT, FULL, disk_refuses, disk_trouble, translated
 from memoryd.adapters.store_swap import CLEAN, LIVE, OLD
 from memoryd.errors import StoreError
 from memoryd.ports import Identity, Progress
 from memoryd.settings import StoreSettings
 
+NO_ROOM = "Free some space and start again: a start needs a little of it. Nothing is lost."
 OPENING = "opening"  # counts the attempts of which no end was seen
 CRASHES = 2
 OPEN_LIMIT = 30  # seconds for Chroma to open its files, or to read a page
@@ -66,11 +67,16 @@ def start(
         if not store_swap.mark(data_dir / LIVE):
             store_swap.write_mark(data_dir / LIVE, "made")
     except OSError as exc:
-        raise translated(exc, data_dir) from exc
+        trouble = translated(exc, data_dir)
+        hint = NO_ROOM if trouble.code == FULL.code else trouble.hint
+        raise StoreError(trouble.message, code=trouble.code, hint=hint) from exc
     except StoreError as exc:
-        if exc.code != FAULT.code:
+        if exc.code not in (FAULT.code, FULL.code):
             raise
-        raise disk_refuses(data_dir) or exc from exc
+        trouble = disk_refuses(data_dir) or exc
+        if trouble.code == FULL.code:
+            raise StoreError(trouble.message, code=FULL.code, hint=NO_ROOM) from exc
+        raise trouble from exc
     return collection
 
 

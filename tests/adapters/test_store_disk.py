@@ -86,6 +86,7 @@ async def test_a_full_disk_at_start_is_not_taken_for_a_broken_store(small: Path)
         async with open_chroma(SETTINGS, small, IDENTITY):
             pass
     assert refused.value.code == "store_full"
+    assert "start again" in refused.value.hint
     ballast.unlink()
     async with open_chroma(SETTINGS, small, IDENTITY) as store:
         assert set(await all_of(store)) == {"first"}
