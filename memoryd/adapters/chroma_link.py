@@ -199,7 +199,7 @@ class Link:
             with anyio.CancelScope(shield=True):  # until `close` ends the worker
                 await self._hand_out(received)
         except WorkerDied:
-            await _end(process, grace=0.0)
+            await _end(process, grace=1.0)  # it is ending; killed now, its status would be lost
         if self._process is process:
             self._process = None
         for call in self._calls.values():
