@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import numpy as np
@@ -22,13 +23,15 @@ from numpy.typing import NDArray
 from memoryd.engine.index import Entry, Index
 from memoryd.engine.terms import TERMS_VERSION, term
 from memoryd.model import Memory, MemoryType
-from memoryd.ports import Progress, Shelf, Snapshot, Store, Watch
+from memoryd.ports import Progress, Record, Shelf, Snapshot, Store, Watch
+from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 FORMAT = 1
 LEAST = 5_000  # memories from which a snapshot is worth its space
 STALE = 50  # changes of one memory in so many make it worth writing anew
 PACE = 500  # memories entered before others have their turn
+FEW = 50  # the same where each has to be read, and its words found
 LOADING = "loading"
 FETCH = 1_000  # memories asked of the store at once
 
@@ -69,13 +72,7 @@ class Snapshots:
         snapshot = await anyio.to_thread.run_sync(self._shelf.load) if known else None
         if known is None or snapshot is None or snapshot.about != self._about:
             self._shelf.clear()
-            count = len(known or ())
-            async for page in store.scan():
-                tell(Progress(LOADING, len(self._index), count))
-                for number, record in enumerate(page, start=1):
-                    self._index.put(record)
-                    if number % PACE == 0:
-                        await anyio.lowlevel.checkpoint()
+            await self._read_all(store, tell, len(known or ()))
             return 0
         restored = await _restore(self._index, snapshot, known)
         changed = [id for id in known if self._index.get(id) is None]
@@ -86,6 +83,24 @@ class Snapshots:
         if not changed and restored == len(snapshot.texts):
             self._saved = self._index.changes
         return restored
+
+    async def _read_all(self, store: Store, tell: Watch, count: int) -> None:
+        """Enter every memory of the store, which gets the next page ready meanwhile."""
+        send, pages = anyio.create_memory_object_stream[list[Record]](1)
+
+        async def ask() -> None:
+            async with send:
+                async for page in store.scan():
+                    await send.send(page)
+
+        async with task_group() as tasks, pages:
+            tasks.start_soon(ask)
+            async for page in pages:
+                tell(Progress(LOADING, len(self._index), count))
+                for number, record in enumerate(page, start=1):
+                    self._index.put(record)
+                    if number % FEW == 0:
+                        await anyio.lowlevel.checkpoint()
 
     async def save_if_stale(self) -> int:
         """Save when much has changed, or what is there holds what is gone; how many memories."""
