@@ -151,7 +151,8 @@ def _facts(found: Status) -> dict[str, str]:
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
     facts |= _store_facts(found.get("store", {}))
     facts["memory"] = size(found["resident_bytes"])
-    facts["disk"] = f"{size(found['disk_bytes'])} in {found['data_dir']}"
+    disk = f"{size(found['disk_bytes'])} in {found['data_dir']}"
+    facts["disk"] = f"{disk}, {size(found['disk_free_bytes'])} free"
     return facts
 
 

@@ -107,6 +107,7 @@ class Status(TypedDict):
     data_dir: str
     resident_bytes: int
     disk_bytes: int
+    disk_free_bytes: int
     progress: NotRequired[Progress]
     memories: NotRequired[dict[str, int]]
     next_expiry: NotRequired[str | None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -42,6 +43,7 @@ class Status:
             **self._places,
             "resident_bytes": _resident(),
             "disk_bytes": await anyio.to_thread.run_sync(_disk, self._data_dir),
+            "disk_free_bytes": shutil.disk_usage(self._data_dir).free,
         }
         if so_far := self._gate.progress:
             found["progress"] = asdict(so_far)
