@@ -101,6 +101,7 @@ class Snapshots:
                     self._index.put(record)
                     if number % FEW == 0:
                         await anyio.lowlevel.checkpoint()
+                self._index.tables[0].settle()  # not all at once in the first search
 
     async def save_if_stale(self) -> int:
         """Save when much has changed, or what is there holds what is gone; how many memories."""
