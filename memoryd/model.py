@@ -15,6 +15,7 @@ from typing import Any
 
 from memoryd.errors import InvalidInput
 
+MICRO = 6  # digits of a time in seconds: Chroma moves what comes after them
 CONTEXT_NAME = "context:"  # a context must not replace a fact that has the same name
 DAY = 86_400.0
 

@@ -355,3 +355,13 @@ async def test_a_bulk_store_blocks_neither_the_loop_nor_searches(engine: Engine)
         background.cancel_scope.cancel()
     assert max(stalls) < whole / 5
     assert busy[0] < idle * 12
+
+
+async def test_times_come_back_as_they_were(tmp_path: Path) -> None:
+    """Chroma moves the last digit of some fractions: none that we keep."""
+    config, moved = configured(tmp_path, "hash"), iter(range(400))
+    start = 1_794_831_907.2187119
+    async with open_engine(config, lambda: start + next(moved, 0) * 0.0137) as engine:
+        stored = [(await engine.store(f"note {n}")).memory for n in range(60)]
+    async with open_engine(config, lambda: start) as engine:
+        assert [await engine.get(memory.id) for memory in stored] == stored

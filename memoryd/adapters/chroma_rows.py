@@ -11,13 +11,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.metadata import RESERVED
-from memoryd.model import Memory, MemoryType
+from memoryd.model import MICRO, Memory, MemoryType
 from memoryd.ports import Passage, Record, Span
 
 TYPE = RESERVED + "type"
@@ -185,8 +185,8 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
         id=row.id,
         type=MemoryType(str(meta[TYPE])),
         content=content,
-        created_at=float(meta[CREATED]),
-        expires_at=cast("float | None", meta.get(EXPIRES)),
+        created_at=round(float(meta[CREATED]), MICRO),
+        expires_at=None if meta.get(EXPIRES) is None else round(float(meta[EXPIRES]), MICRO),
         metadata=_user(meta),
         name=meta.get(NAME),
         session_id=meta.get(SESSION),

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, tzinfo
 
 from memoryd.errors import InvalidInput
 from memoryd.metadata import plain_text
+from memoryd.model import MICRO
 
 MAX_LIMIT = 1000
 ID = re.compile("[0-9a-f]{20}")  # what the engine makes; a name like it could hide a memory
@@ -126,7 +127,7 @@ def _moment(value: object, zone: tzinfo | None) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return float(value) if abs(value) <= LATEST else math.inf
+        return round(float(value), MICRO) if abs(value) <= LATEST else math.inf
     try:
         if isinstance(value, str):
             value = datetime.fromisoformat(value.strip())

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,7 +22,7 @@ from memoryd.engine.recall import Recall
 from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
-from memoryd.model import DAY, Lifetimes, Memory, Stored
+from memoryd.model import DAY, MICRO, Lifetimes, Memory, Stored
 from memoryd.ports import Backup, Encoder, Passage, Reranker, Shelf, Store, Watch
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
@@ -162,7 +163,8 @@ async def run_engine(
     snapshots = Snapshots(index, shelf or NoShelf(), {"model": model, "dimension": dimension})
     await snapshots.load(store, watch)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
-    parts = Parts(store, index, embedding, clock, *rules, snapshots, config.backup)
+    ticks = partial(_to_the_microsecond, clock)
+    parts = Parts(store, index, embedding, ticks, *rules, snapshots, config.backup)
     engine = Engine(parts)
     try:
         async with task_group() as tasks:
@@ -173,6 +175,10 @@ async def run_engine(
     finally:
         with anyio.CancelScope(shield=True):
             await snapshots.save()
+
+
+def _to_the_microsecond(clock: Callable[[], float]) -> float:
+    return round(clock(), MICRO)
 
 
 def lifetimes_of(settings: MemorySettings) -> Lifetimes:

@@ -18,7 +18,7 @@ from memoryd.engine.memories import Memories, id_key, keys_of
 from memoryd.engine.secrecy import without_secrets
 from memoryd.errors import InvalidInput
 from memoryd.metadata import check_metadata
-from memoryd.model import Memory, MemoryType, is_expired, parse_type
+from memoryd.model import MICRO, Memory, MemoryType, is_expired, parse_type
 from memoryd.ports import Passage, Record
 
 FIELDS = frozenset("id type content created_at expires_at metadata name session_id pinned".split())
@@ -152,7 +152,7 @@ def _instant(value: object, what: str) -> float | None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
         if abs(value) <= checks.LATEST:  # which NaN and infinity are not
-            return float(value)
+            return round(float(value), MICRO)
     raise _refused(f"{what} is not a number of epoch seconds.")
 
 

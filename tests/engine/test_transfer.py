@@ -44,7 +44,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=5,
 )
-times = st.floats(min_value=-LATEST, max_value=LATEST, allow_nan=False)
+times = st.floats(min_value=-LATEST, max_value=LATEST, allow_nan=False).map(lambda t: round(t, 6))
 memories = st.builds(
     Memory,
     id=st.text("0123456789abcdef", min_size=20, max_size=20),
