@@ -144,12 +144,16 @@ def test_another_model_in_the_configuration_takes_the_store_over(daemon: Daemon)
         other.stop()
 
 
+def store_doors_and_kill(daemon: Daemon, count: int) -> None:
+    for n in range(count):
+        daemon.tool("store_memory", content=f"the door number {n} is locked")
+    daemon.stop(signal.SIGKILL)
+
+
 def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
     try:
-        for n in range(7):
-            daemon.tool("store_memory", content=f"the door number {n} is locked")
-        daemon.stop(signal.SIGKILL)
+        store_doors_and_kill(daemon, 7)
         for file in (daemon.folder / "store").glob("*/index_metadata.pickle"):
             file.write_bytes(b"")
         daemon.start()
@@ -169,9 +173,7 @@ def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -
 def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="100").start()
     try:
-        for n in range(250):
-            daemon.tool("store_memory", content=f"the door number {n} is locked")
-        daemon.stop(signal.SIGKILL)
+        store_doors_and_kill(daemon, 250)
         for file in (daemon.folder / "store").glob("*/header.bin"):
             file.unlink()
         daemon.process = daemon.spawn()

@@ -18,7 +18,7 @@ VERSION = 1
 def is_torn(folder: Path) -> bool:
     """Whether the files of an index under `folder` do not belong together. False also where
     their format is not the one known here: then Chroma has to find out."""
-    return any(_is_torn(path.parent) for path in folder.glob("*/header.bin"))
+    return any(is_torn_index(path.parent) for path in folder.glob("*/header.bin"))
 
 
 def scrub(folder: Path) -> None:
@@ -34,7 +34,8 @@ def scrub(folder: Path) -> None:
             file.write(bytes(max(0, end - count * size)))
 
 
-def _is_torn(index: Path) -> bool:
+def is_torn_index(index: Path) -> bool:
+    """The same for the directory of one index; a file that is missing tears it too."""
     try:
         head = (index / "header.bin").read_bytes()
         if len(head) < HEADER.size:

@@ -29,7 +29,7 @@ from memoryd.settings import StoreSettings
 OPEN_TIMEOUT = 60.0  # beyond the wait for the lock
 CALL_TIMEOUT = 60.0  # writes are bounded: a worker silent for this long is stuck
 TRIES = 2
-BLANK = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1", "MALLOC_ARENA_MAX": "1"}
+ALLOCATOR = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1", "MALLOC_ARENA_MAX": "1"}
 OPENINGS = 4
 GONE = (
     anyio.EndOfStream,
@@ -70,7 +70,7 @@ class Link:
             "restore": restore,
             "remodelling": remodelling,
         }
-        self._watch = watch or (lambda so_far: None)
+        self._watch: Watch = watch or (lambda so_far: None)
         self._patience = settings.lock_wait + OPEN_TIMEOUT
         self._numbers = itertools.count(1)
         self._calls: dict[int, _Call] = {}
@@ -172,7 +172,8 @@ class Link:
         # -P: whatever lies in the working directory must not be imported.
         command = [sys.executable, "-P", "-m", "memoryd.adapters.chroma_worker"]
         process = await anyio.open_process(command, stderr=None, env=_environment())
-        received = BufferedByteReceiveStream(process.stdout)  # type: ignore[arg-type]
+        assert process.stdout is not None
+        received = BufferedByteReceiveStream(process.stdout)
         try:
             await self._send(process, self._opening)
             ok = None
@@ -242,9 +243,8 @@ def _rebuilt(failure: dict[str, str]) -> MemorydError:
 def _environment() -> dict[str, str]:
     """Ours without what would reconfigure Chroma behind our back.
 
-    Its index files are written with room to spare, filled with whatever the process had freed,
-    forgotten texts too: so the allocator blanks memory. With a heap for each thread it would also
-    grow by ten megabytes with every rewrite of the store.
+    Its index files have room to spare, filled with whatever the process had freed, forgotten texts
+    too: so the allocator blanks memory. With a heap a thread it would grow with every rewrite.
     """
     ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
-    return ours | BLANK
+    return ours | ALLOCATOR

@@ -11,8 +11,9 @@ from contextlib import closing
 from pathlib import Path
 
 from memoryd.adapters.chroma_collection import SCHEMA
-from memoryd.adapters.chroma_index import is_torn
+from memoryd.adapters.chroma_index import is_torn_index
 from memoryd.adapters.chroma_rows import SCHEMA_KEY
+from memoryd.adapters.store_swap import restore_hint
 from memoryd.places import try_lock
 
 PICKLE_END = b"."
@@ -41,8 +42,7 @@ def look(data_dir: Path) -> list[Fault]:
 
 
 def _database_faults(path: Path) -> Iterator[Fault]:
-    backups = path.parent.parent / "backups"
-    hint = f"Run: memoryd restore FILE --replace, with the newest backup in {backups}"
+    hint = restore_hint(path.parent.parent)
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
@@ -79,7 +79,7 @@ def _index_faults(store: Path) -> Iterator[Fault]:
     for folder in folders:
         notes = folder / "index_metadata.pickle"
         cut = notes.exists() and not notes.read_bytes().endswith(PICKLE_END)
-        if cut or is_torn(store) or not (folder / "header.bin").exists():
+        if cut or is_torn_index(folder):
             message = f"The store's index in {folder} is damaged: a file was cut short or lost."
             yield "index_corrupt", message, MEND
     for name in _indexes(store / "chroma.sqlite3") - {folder.name for folder in folders}:

@@ -185,9 +185,5 @@ def _repair(settings: StoreSettings, data_dir: Path, say: Say) -> None:
 
 
 def _refused(data_dir: Path, message: str) -> StoreError:
-    backups = data_dir / store_swap.ASIDE
-    return StoreError(
-        f"{message} Nothing was changed.",
-        code="store_corrupt",
-        hint=f"Run: memoryd restore FILE --replace, with the newest backup in {backups}",
-    )
+    hint = store_swap.restore_hint(data_dir)
+    return StoreError(f"{message} Nothing was changed.", code="store_corrupt", hint=hint)

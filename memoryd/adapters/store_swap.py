@@ -100,6 +100,11 @@ def dated(kind: str) -> str:
     return f"{kind}{time.strftime('%Y%m%d-%H%M%S')}"
 
 
+def restore_hint(data_dir: Path) -> str:
+    """What to do where nothing can be rebuilt."""
+    return f"Run: memoryd restore FILE --replace, with the newest backup in {data_dir / ASIDE}"
+
+
 def set_aside(data_dir: Path) -> list[str]:
     """Former stores that were kept, oldest first."""
     with contextlib.suppress(OSError):

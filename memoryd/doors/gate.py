@@ -50,6 +50,6 @@ class Gate:
         with anyio.move_on_after(self._patience):
             await self._opened.wait()
         if self._engine is None:
-            now = f"{self.progress.what}" if self.progress else self.stage
+            now = self.progress.what if self.progress else self.stage
             raise Warming(f"The memories are not open yet ({now}).")
         return self._engine

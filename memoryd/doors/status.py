@@ -43,7 +43,7 @@ class Status:
             **self._places,
             "resident_bytes": _resident(),
             "disk_bytes": await anyio.to_thread.run_sync(_disk, self._data_dir),
-            "disk_free_bytes": shutil.disk_usage(self._data_dir).free,
+            "disk_free_bytes": await anyio.to_thread.run_sync(_free, self._data_dir),
         }
         if so_far := self._gate.progress:
             found["progress"] = asdict(so_far)
@@ -79,6 +79,14 @@ def _resident() -> int:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
+        return 0
+
+
+def _free(folder: Path) -> int:
+    """Bytes that are free where the data directory is; 0 where the system does not say."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
         return 0
 
 

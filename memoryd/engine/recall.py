@@ -77,7 +77,7 @@ class Recall:
         )
         await run(trail, STEPS)
         hits = trail.hits if explain else [replace(hit, why=None) for hit in trail.hits]
-        return Page(tuple(hits), tuple(trail.warnings))
+        return Page(tuple(hits), tuple(dict.fromkeys(trail.warnings)))  # a step may run again
 
     async def _vector(self, text: str) -> tuple[Floats | None, list[str]]:
         """The query's vector, and what is missing for a full answer."""

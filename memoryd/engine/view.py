@@ -53,8 +53,13 @@ class Layout:
     speakers: Codes
 
     def rows_of(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
-        """All rows of some slots."""
-        return np.flatnonzero(np.isin(self.owners, slots)) if slots.size else slots
+        """All rows of some slots; the first of each may come twice."""
+        rows = self.first[slots].astype(np.intp)
+        if (parts := self.rows_of_many).size:
+            theirs = np.zeros(len(self.first), dtype=np.bool_)
+            theirs[slots] = True
+            rows = np.concatenate([rows, parts[theirs[self.owners[parts]]]])
+        return rows
 
     @cached_property
     def rows_of_many(self) -> NDArray[np.intp]:
@@ -86,7 +91,7 @@ class View:
         self, query: Floats | None, near: Floats | None = None, count: int | None = None
     ) -> Signals:
         """Both signals; `near` has the cosines by slot where vectors are not in RAM. With a
-        `count` meaning is exact only for the best so many, and for what is made `sharp` later."""
+        `count` meaning is exact only for the best so many, and for what `sharpen` is asked for."""
         words = self.words.scores()
         rough, least = None, 0.0
         if query is None or near is not None:
@@ -124,13 +129,7 @@ class View:
         """Make the meaning of these slots exact."""
         if signals.rough is None or signals.query is None:
             return
-        layout = self.layout
-        rows = layout.first[slots].astype(np.intp)
-        if layout.rows_of_many.size:
-            theirs = np.zeros(len(layout.first), dtype=np.bool_)
-            theirs[slots] = True
-            parts = layout.rows_of_many
-            rows = np.concatenate([rows, parts[theirs[layout.owners[parts]]]])
+        layout, rows = self.layout, self.layout.rows_of(slots)
         again = np.unique(rows[signals.rough[rows]])
         signals.row_meaning[again] = self.vectors.cosines_of(signals.query, again)
         signals.rough[again] = False
