@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -95,10 +96,21 @@ class Daemon:
             await asyncio.sleep(0.02)
         return None
 
-    def end(self, number: int = signal.SIGKILL) -> None:
+    def kill(self) -> None:
         assert self.process is not None
-        self.process.send_signal(number)
+        self.process.kill()
         self.process.wait(60)
+
+    def stop(self) -> None:
+        """End it, and wait for its store worker, which outlives a daemon that was killed."""
+        assert self.process is not None
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        with contextlib.suppress(FileNotFoundError), open(self.data / "lock", "rb+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the worker's, until it is gone
 
 
 async def write(client: Client, owner: str, book: Book, rng: random.Random) -> None:
@@ -187,7 +199,7 @@ async def kill(daemon: Daemon, victim: str, rng: random.Random) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(status["store"]["pid"], signal.SIGKILL)
     if "worker" not in victim:
-        daemon.end()
+        daemon.kill()
 
 
 async def one_round(daemon: Daemon, book: Book, victim: str, rng: random.Random) -> Counter[str]:
@@ -231,7 +243,7 @@ async def run(rounds: int, seed: int, folder: Path) -> dict[str, Counter[str]]:
             if found["no start"]:
                 break
     finally:
-        daemon.end()
+        daemon.stop()
     return results
 
 
