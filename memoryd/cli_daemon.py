@@ -146,7 +146,9 @@ def _facts(found: Status) -> dict[str, str]:
         facts["sessions"] = f"{found.get('sessions', 0)} in RAM"
         facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
     if pending := found.get("pending_vectors"):
-        facts["without vector"] = f"{pending}, found by words only"
+        former = found.get("former_model")
+        meanwhile = f"{former} searches until all have one" if former else "found by words only"
+        facts["without vector"] = f"{pending}, {meanwhile}"
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
     facts |= _store_facts(found.get("store", {}))

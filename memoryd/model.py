@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any
 
 from memoryd.errors import InvalidInput
@@ -155,6 +156,11 @@ def end_of_day(now: float, zone: tzinfo | None = None) -> float:
     today = datetime.fromtimestamp(now, zone).date()
     midnight = datetime.combine(today + timedelta(days=1), datetime.min.time(), zone)
     return midnight.timestamp()  # a skipped midnight is the instant of the skip (PEP 495)
+
+
+def text_key(text: str) -> int:
+    """A number for a text, the same in every run."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def default_expiry(type: MemoryType, created_at: float, lifetimes: Lifetimes) -> float | None:

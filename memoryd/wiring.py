@@ -21,13 +21,14 @@ from memoryd.adapters import backup_file
 from memoryd.adapters.chroma import ChromaStore, open_chroma
 from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_open import NO_MODEL, OTHER_MODEL
-from memoryd.adapters.shelf import FileShelf
+from memoryd.adapters.shelf import FORMER, FileShelf
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import EmbedError, MemorydError, StoreError, StoreMismatch
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
+from memoryd.wiring_beside import serve_former, serve_reranker
 
 if TYPE_CHECKING:
     from memoryd.adapters.embed_source import Prepared
@@ -196,11 +197,13 @@ async def open_engine(
             ) as engine,
         ):
             if model is not None:
+                former = FileShelf(config.memory.path / FORMER)
+                await tasks.start(serve_former, engine, config, former, load_encoder)
                 if wait:
                     await model.tried()
                 await tasks.start(model.serve, engine)
             if config.search.rerank_model:
-                tasks.start_soon(_serve_reranker, engine, config.search.rerank_model)
+                tasks.start_soon(serve_reranker, engine, config.search.rerank_model)
             yield engine
             tasks.cancel_scope.cancel()
 
@@ -226,18 +229,6 @@ async def _open_store(
             )
             store = await stack.enter_async_context(opened)
         yield store
-
-
-async def _serve_reranker(engine: Engine, folder: str) -> None:
-    """Load the cross-encoder beside everything else; every answer says so until it serves."""
-    from memoryd.adapters.rerank_onnx import load
-
-    engine.attach_reranker(None, "The rerank model is being loaded.")
-    try:
-        engine.attach_reranker(await anyio.to_thread.run_sync(load, folder))
-    except EmbedError as exc:
-        log.warning("rerank_model_unusable", code=exc.code)
-        engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())
 
 
 def look_at_store(config: Config) -> list[tuple[str, str, str]]:

@@ -17,10 +17,8 @@ import anyio
 import pytest
 
 from memoryd import wiring
-from memoryd.adapters.chroma import open_chroma
 from memoryd.engine.engine import Engine
-from memoryd.errors import ModelMissing, StoreBusy, StoreMismatch
-from memoryd.ports import Identity
+from memoryd.errors import StoreBusy
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from memoryd.wiring import open_engine
 from tests.processes import until
@@ -212,55 +210,6 @@ async def test_a_second_engine_is_refused_and_the_first_goes_on(tmp_path: Path) 
             async with open_engine(config):
                 pass
         assert (await engine.store("still here")).memory.id
-
-
-async def test_another_model_makes_all_vectors_anew_while_words_serve(tmp_path: Path) -> None:
-    texts = ["The charging dock is behind the kitchen door.", *sentences(40)]
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        for text in texts:
-            await engine.store(text, metadata={"kept": True}, session_id="s")
-        await engine.store("a long story about the harbour " * 100, name="long")
-    async with open_engine(configured(tmp_path), wait=False) as engine:
-        assert engine.count == 42
-        page = await engine.search("charging dock")  # by words at least, whatever has its vector
-        assert page.hits[0].memory.content == texts[0]
-        await until(lambda: not engine._parts.index.pending)
-        page = await engine.search("where can it refill its battery?", min_score=0.1)
-        assert page.hits[0].memory.content == texts[0]
-        assert page.hits[0].memory.metadata == {"kept": True}
-        assert page.warnings == ()
-        assert (await engine.store_status())["model"] == "all-MiniLM-L6-v2"
-
-
-async def test_a_change_of_model_that_is_stopped_halfway_goes_on(tmp_path: Path) -> None:
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        for text in sentences(30):
-            await engine.store(text)
-    identity = Identity("all-MiniLM-L6-v2", 384)
-    settings = configured(tmp_path).store
-    async with open_chroma(settings, tmp_path, identity, remodelling=True) as store:
-        assert await store.count() == 30  # as if killed before the first vector was made
-    async with open_engine(configured(tmp_path)) as engine:
-        await until(lambda: not engine._parts.index.pending)
-        assert engine.count == 30
-
-
-async def test_a_model_that_is_not_there_takes_over_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        await engine.store("x")
-
-    def missing(*_: object, **__: object) -> None:
-        raise ModelMissing("No source has it.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(wiring, "load_encoder", missing)
-        with pytest.raises(StoreMismatch, match=r"hash-384.*all-MiniLM-L6-v2"):
-            async with open_engine(configured(tmp_path)):
-                pass
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        assert len((await engine.search("x")).hits) == 1
 
 
 async def test_first_without_a_model_then_with_one(tmp_path: Path) -> None:

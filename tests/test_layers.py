@@ -21,7 +21,7 @@ MAY = {
     "engine": {"words", "engine"},
     "adapters": {"words", "adapters"},
     "doors": {"words", "engine", "doors"},
-    "wiring": {"words", "engine", "adapters"},
+    "wiring": {"words", "engine", "adapters", "wiring"},
     "daemon": {"words", "engine", "doors", "wiring"},
     "client": {"words", "client"},
     "shim": {"words", "shim"},

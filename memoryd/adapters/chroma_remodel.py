@@ -1,22 +1,28 @@
 """Another embedding model in the configuration: the same memories, their vectors made anew.
 
 The store is rewritten for the new model with every memory waiting for its vector, in one swap;
-the engine then embeds in the background, and a kill leaves the rest waiting as before. Until a
-memory has its vector it is found by words, and answers say how many wait.
+the engine then embeds in the background, and a kill leaves the rest waiting as before. The vectors
+of the former model go into a file beside the store: they find memories until then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.adapters.chroma_collection import PAGE, SCHEMA, identity_of
 from memoryd.adapters.chroma_fresh import Fresh, close
 from memoryd.adapters.chroma_open import NO_MODEL, open_embedded
-from memoryd.adapters.chroma_rows import OF, SCHEMA_KEY, plain_rows, to_records
+from memoryd.adapters.chroma_rows import SCHEMA_KEY, plain_rows
 from memoryd.adapters.chroma_salvage import collection_facts
+from memoryd.adapters.shelf import FORMER, FileShelf
 from memoryd.adapters.store_swap import LIVE
-from memoryd.ports import Identity, Progress, Record
+from memoryd.model import text_key
+from memoryd.ports import Identity, Progress, Record, Snapshot
 from memoryd.settings import StoreSettings
 
 
@@ -37,12 +43,45 @@ def remodel(
     folder = data_dir / LIVE
     source = open_embedded(settings, folder, identity=None)
     fresh = Fresh(settings, data_dir, identity)
+    former = _Vectors()
     ids = source.memory_ids()
     for start in range(0, len(ids), PAGE):
         say(Progress("changing the model", start, len(ids)))
-        rows = [row for row in source.fetch(ids[start : start + PAGE]) if OF not in row.meta]
-        waiting = [Record(record.memory) for record in to_records(rows)[0]]
+        records = source.get(ids[start : start + PAGE])
+        former.add(records)
+        waiting = [Record(record.memory) for record in records]
         fresh.add(plain_rows(waiting, identity.dimension))
     fresh.close(ids)
     close(source, folder)
+    former.save(FileShelf(data_dir / FORMER), source.made_for)
     fresh.finish("model")
+
+
+class _Vectors:
+    """Those of the former model, by the keys of their texts: the file holds no text itself."""
+
+    def __init__(self) -> None:
+        self._keys: list[int] = []
+        self._rows: list[int] = []
+        self._vectors: list[NDArray[np.float32]] = []
+        self._waiting = 0
+
+    def add(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._waiting += not record.passages
+            if record.passages:
+                self._keys.append(text_key(record.memory.content))
+                self._rows.append(len(record.passages))
+                self._vectors += [passage.vector for passage in record.passages]
+
+    def save(self, shelf: FileShelf, made_for: Identity) -> None:
+        """Unless that model had not come to an end itself: then the one before it goes on."""
+        if not self._keys or (self._waiting and shelf.load() is not None):
+            return
+        arrays: dict[str, NDArray[Any]] = {
+            "key": np.array(self._keys, dtype=np.uint64),
+            "rows": np.array(self._rows, dtype=np.int32),
+            "vector": np.stack(self._vectors),
+        }
+        about = {"model": made_for.model, "dimension": made_for.dimension}
+        shelf.save(Snapshot(about, arrays, [""] * len(self._keys)))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from memoryd.ports import Snapshot
 
 MAGIC = b"memoryd index 1\n"
+FORMER = "former.vectors"  # of the model before, while another makes new ones
 LENGTH = 8  # bytes of the header's length
 
 

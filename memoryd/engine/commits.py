@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from memoryd.engine.parts import Parts
 from memoryd.engine.passages import row_terms
-from memoryd.engine.turns import who
+from memoryd.engine.turns import lead_of
 from memoryd.model import Memory
 from memoryd.ports import Passage, Record
 
@@ -21,8 +21,7 @@ PACE = 20  # memories that leave the index before others have their turn
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
     """The passages of a memory, read together with who said it."""
-    speaker = who(memory)
-    return await parts.embedding.document(memory.content, f"{speaker}: " if speaker else "")
+    return await parts.embedding.document(memory.content, lead_of(memory))
 
 
 async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
@@ -36,6 +35,8 @@ async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
 async def commit(parts: Parts, record: Record) -> None:
     """Write a memory, new or changed."""
     record = replace(record, revision=secrets.randbits(62) | 1)
+    if former := parts.embedding.former:
+        await former.prepare(record.memory)
     found = None
     if len(record.memory.content) > LONG:
         found = await anyio.to_thread.run_sync(row_terms, record)
@@ -49,6 +50,9 @@ async def commit(parts: Parts, record: Record) -> None:
             # It is in the store, and the index may hold half of it: better none than a wrong one.
             raise SystemExit("memoryd: out of memory; the index must be built anew") from None
         parts.snapshots.erase(record.memory.id)  # what it was before
+        slot = parts.index.slot(record.memory.id)
+        if former and slot is not None:
+            former.follow(record.memory, slot)
 
 
 async def drop(parts: Parts, ids: list[str]) -> set[str]:
@@ -58,6 +62,8 @@ async def drop(parts: Parts, ids: list[str]) -> set[str]:
         for number, id in enumerate(ids, start=1):
             parts.index.remove(id)
             parts.snapshots.erase(id)
+            if parts.embedding.former:
+                parts.embedding.former.drop(id)
             if number % PACE == 0:  # others have their turn; each memory goes whole
                 await anyio.lowlevel.checkpoint()
     return gone

@@ -12,6 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 from memoryd.errors import BadVector, EmbedError, MemorydError
 from memoryd.ports import Encoder, Passage, Reranker
 from memoryd.settings import EmbeddingSettings
+
+if TYPE_CHECKING:
+    from memoryd.engine.former import Former
 
 Vector = NDArray[np.float32]
 Vectors = NDArray[np.float32]  # one row a text
@@ -180,6 +184,7 @@ class Embedding:
         self._lanes: list[Lane] = []
         self._attached = anyio.Event()
         self.encoder: Encoder | None = None
+        self.former: Former | None = None  # serves searches in place of the encoder
         self.reranker: Reranker | None = None
         self.rerank_trouble = ""  # why a reranker that is configured does not serve
         self.trouble: Callable[[], str] = lambda: "No embedding model is configured."

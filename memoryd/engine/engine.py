@@ -14,6 +14,7 @@ import anyio
 
 from memoryd.engine.embedding import Embedding
 from memoryd.engine.exports import Exported, Exporter
+from memoryd.engine.former import Former, Stock
 from memoryd.engine.governance import Governance
 from memoryd.engine.imports import Arrival, Imports
 from memoryd.engine.index import Index
@@ -82,6 +83,7 @@ class Engine(Governance, Imports, Recall):
     def state(self) -> dict[str, Any]:
         """Counts and model, for status."""
         index, encoder = self._parts.index, self._parts.embedding.encoder
+        former = self._parts.embedding.former
         counts, next_expiry = index.census(self._parts.clock())
         return {
             "memories": {str(type): count for type, count in counts.items()},
@@ -89,6 +91,7 @@ class Engine(Governance, Imports, Recall):
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
+            "former_model": former.model if former else None,
             "model_trouble": None if encoder else self._parts.embedding.trouble(),
         }
 
@@ -126,6 +129,15 @@ class Engine(Governance, Imports, Recall):
     def attach(self, encoder: Encoder) -> None:
         """A model has arrived: from now on it serves."""
         self._parts.embedding.attach(encoder)
+
+    async def lend(self, former: Former, stock: Stock) -> None:
+        """Search by the former model until the new one has made all vectors."""
+        await former.take_up(self._parts.index, stock)
+        self._parts.embedding.former = former
+
+    async def cover(self, former: Former) -> None:
+        """Have the former model make vectors of what came after it."""
+        await former.cover(self._parts.index)
 
     def attach_reranker(self, reranker: Reranker | None, trouble: str = "") -> None:
         """A second look at the first results from now on; or why there is none."""

@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from memoryd.engine import rank
 from memoryd.engine.fold import Folder, within
+from memoryd.engine.former import Former
 from memoryd.engine.index import Entry, Index
 from memoryd.engine.near import from_store
 from memoryd.engine.turns import who
@@ -56,10 +57,11 @@ class Trail:
     index: Index
     store: Store
     by: SearchSettings
+    former: Former | None = None  # whose vector this is, while the new ones are made
     max_tokens: int | None = None
     reranker: Reranker | None = None
     view: View | None = None
-    near: Floats | None = None  # what the store found, where vectors are not in RAM
+    near: Floats | None = None  # by slot, where the index's own vectors do not serve
     signals: Signals | None = None
     tries: int = 0
     enough: int = 0  # candidates that make sure of the results
@@ -90,7 +92,12 @@ async def gather(trail: Trail) -> None:
         trail.terms, trail.filter, trail.now, trail.by.quiet_weight
     )
     trail.near = None
-    if trail.vector is not None and not view.vectors.keep:
+    if trail.vector is None:
+        return
+    if former := trail.former:
+        near, owners = former.near, former.owners()
+        trail.near = await anyio.to_thread.run_sync(near, trail.vector, owners, view.allowed)
+    elif not view.vectors.keep:
         trail.near = await from_store(trail.store, trail.index, view, trail.vector, trail.count)
 
 

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from memoryd.engine import checks
 from memoryd.engine.filters import asked_filter
+from memoryd.engine.former import Former
 from memoryd.engine.parts import Parts
 from memoryd.engine.pipeline import STEPS, Trail, run
 from memoryd.engine.terms import terms
@@ -59,7 +60,8 @@ class Recall:
         _check_order(filter)
         on_thread = len(text) > LONG
         words = await anyio.to_thread.run_sync(terms, text) if on_thread else terms(text)
-        vector, warnings = await self._vector(text) if words else (None, [NO_WORDS])
+        former = parts.embedding.former
+        vector, warnings = await self._vector(text, former) if words else (None, [NO_WORDS])
         trail = Trail(
             text=text,
             vector=vector,
@@ -71,6 +73,7 @@ class Recall:
             index=parts.index,
             store=parts.store,
             by=settings,
+            former=former,
             max_tokens=budget,
             reranker=parts.embedding.reranker,
             warnings=warnings,
@@ -79,19 +82,19 @@ class Recall:
         hits = trail.hits if explain else [replace(hit, why=None) for hit in trail.hits]
         return Page(tuple(hits), tuple(dict.fromkeys(trail.warnings)))  # a step may run again
 
-    async def _vector(self, text: str) -> tuple[Floats | None, list[str]]:
-        """The query's vector, and what is missing for a full answer."""
+    async def _vector(self, text: str, former: Former | None) -> tuple[Floats | None, list[str]]:
+        """The query's vector by the model that searches, and what is missing for a full answer."""
         index, embedding = self._parts.index, self._parts.embedding
-        vector, warnings = None, []
+        vector, warnings, model = None, [], former or embedding
         try:
-            if not embedding.knows(text):
+            if not model.knows(text):
                 return None, [f"{UNKNOWN} {BY_WORDS}"]
-            vector = await embedding.query(text)
+            vector = await model.query(text)
+            waiting = former.waiting(index) if former else index.pending
             if vector is None:
                 warnings.append(f"{embedding.trouble()} {BY_WORDS}")
-            elif index.pending:
-                waiting = f"{index.pending} memories wait for their vectors"
-                warnings.append(f"{waiting}: found by words only.")
+            elif waiting:
+                warnings.append(f"{waiting} memories wait for their vectors: found by words only.")
         except EmbedError as exc:
             warnings.append(f"{exc.message} {BY_WORDS}")
         if embedding.rerank_trouble:

@@ -38,6 +38,12 @@ def who(memory: Memory) -> str:
     return ""
 
 
+def lead_of(memory: Memory) -> str:
+    """What a model reads before the text: who said it."""
+    speaker = who(memory)
+    return f"{speaker}: " if speaker else ""
+
+
 def speaker_of(memory: Memory) -> str:
     """The name of the one who said it, "" where only a role is known: that is no word of it."""
     name = memory.metadata.get(SPEAKER)

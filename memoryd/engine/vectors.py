@@ -58,6 +58,10 @@ class VectorTable:
         while self.keep and self._used + count - len(self._free) > len(self._blocks) * BLOCK:
             self._grow()
 
+    def hand_over(self, rows: Sequence[int], owner: int) -> None:
+        """Another slot owns the rows from now on."""
+        self._owner[rows] = owner
+
     def remove(self, rows: Sequence[int]) -> None:
         """Zero and free the rows."""
         for row in rows:
@@ -178,3 +182,8 @@ class VectorTable:
             self._grow()
         self._used += 1
         return self._used - 1
+
+
+def by_row(mask: Mask, owners: Owners) -> Mask:
+    """What holds for a slot, for its rows; a free row belongs to nobody."""
+    return np.append(mask, False).take(owners, mode="wrap")  # FREE: the last one

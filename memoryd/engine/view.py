@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from memoryd.engine.lexical import Lookup
 from memoryd.engine.turns import Codes, Numbers
-from memoryd.engine.vectors import BLOCK, FREE, Floats, Mask, VectorTable
+from memoryd.engine.vectors import BLOCK, FREE, Floats, Mask, VectorTable, by_row
 
 MANY = 2 * BLOCK  # rows from which on a first look at rounded vectors pays
 MAYBE = 8  # more than one row in so many to look at again: all are compared exactly at once
@@ -149,10 +149,7 @@ class View:
         return best
 
     def _by_row(self, mask: Mask) -> Mask:
-        """What holds for a slot, for its rows; a free row belongs to nobody."""
-        if self.layout.is_plain:
-            return mask.copy()
-        return np.append(mask, False).take(self.layout.owners, mode="wrap")  # FREE: the last one
+        return mask.copy() if self.layout.is_plain else by_row(mask, self.layout.owners)
 
     def spoken(self, slots: NDArray[np.intp]) -> Mask:
         """Of these slots, whether one of those whom the query means said it."""
