@@ -71,7 +71,7 @@ class Why:
 
     dense: float  # the cosine of its best passage with the query
     lexical: float  # how much of the query's words it has, times what words are worth here
-    neighbour: float  # lent by the messages next to it
+    neighbour: float  # lent by the messages next to it, and by the best of its session
     speaker: float  # the query means the one who said it
     length: float  # held against memories of many passages
     recency: float = 0.0  # new, pinned, sure

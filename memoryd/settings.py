@@ -77,6 +77,8 @@ class SearchSettings:
     exact_limit: int = field(default=250_000, metadata={"least": 0})
     words_weight: float = field(default=0.7, metadata={"least": 0.0, "most": 10.0})
     neighbour_weight: float = field(default=0.35, metadata={"least": 0.0, "most": 1.0})
+    answer_weight: float = field(default=0.4, metadata={"least": 0.0, "most": 1.0})
+    session_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     length_weight: float = field(default=0.15, metadata={"least": 0.0, "most": 1.0})
     speaker_weight: float = field(default=0.15, metadata={"least": 0.0, "most": 1.0})
     quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})

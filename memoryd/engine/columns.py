@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,19 @@ from memoryd.model import Filter, Memory, MemoryType
 Mask = NDArray[np.bool_]
 TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
 FIRST_SIZE = 1024
+BRIEF = 275  # characters up to which a message counts as brief; twice as long, by a quarter
+MARKS = frozenset("?\uff1f\u061f")  # of a question: Latin, full width, Arabic
+COLUMNS = "_type _created _expires _session _first _spread _brief _asks".split()
+
+
+class CopiedColumns(NamedTuple):
+    """By slot."""
+
+    first: NDArray[np.int32]  # its first row
+    spread: NDArray[np.float32]  # log of how many rows it has
+    sessions: NDArray[np.int64]  # a number for its session, 0 for none
+    brief: NDArray[np.float32]  # 1 for a short text, less for a longer one
+    asks: NDArray[np.float32]  # the same for questions, 0 for all else
 
 
 class Columns:
@@ -26,8 +39,10 @@ class Columns:
         self._created = np.zeros(FIRST_SIZE)
         self._expires = np.zeros(FIRST_SIZE)
         self._session = np.zeros(FIRST_SIZE, dtype=np.int64)
-        self._first = np.zeros(FIRST_SIZE, dtype=np.int32)  # the first row of the slot
-        self._spread = np.zeros(FIRST_SIZE, dtype=np.float32)  # log of how many rows it has
+        self._first = np.zeros(FIRST_SIZE, dtype=np.int32)
+        self._spread = np.zeros(FIRST_SIZE, dtype=np.float32)
+        self._brief = np.zeros(FIRST_SIZE, dtype=np.float32)
+        self._asks = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._metadata: dict[tuple[str, str], set[int]] = {}
 
     def set(self, slot: int, memory: Memory, rows: Sequence[int]) -> None:
@@ -38,6 +53,8 @@ class Columns:
         self._expires[slot] = math.inf if memory.expires_at is None else memory.expires_at
         self._session[slot] = _session_code(memory.session_id)
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
+        self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)
+        self._asks[slot] = brief if MARKS.intersection(memory.content) else 0.0
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
 
@@ -49,9 +66,15 @@ class Columns:
             if not self._metadata[pair]:
                 del self._metadata[pair]
 
-    def rows(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Copies, by slot: its first row, and the log of how many it has."""
-        return self._first[:count].copy(), self._spread[:count].copy()
+    def copied(self, count: int) -> CopiedColumns:
+        """What a search needs of the first `count` slots."""
+        return CopiedColumns(
+            self._first[:count].copy(),
+            self._spread[:count].copy(),
+            self._session[:count].copy(),
+            self._brief[:count].copy(),
+            self._asks[:count].copy(),
+        )
 
     def allowed(self, filter: Filter, now: float) -> Mask:
         """Which slots a search may return: alive, not expired, and all of the filter."""
@@ -87,7 +110,7 @@ class Columns:
         return [int(slot) for slot in np.flatnonzero(matches)]
 
     def _grow(self) -> None:
-        for name in ("_type", "_created", "_expires", "_session", "_first", "_spread"):
+        for name in COLUMNS:
             column = getattr(self, name)
             setattr(self, name, np.concatenate([column, np.zeros_like(column)]))
 

@@ -191,14 +191,12 @@ class Index:
     def _laid_out(self) -> Layout:
         self._vectors.settle()
         slots = len(self._entries)
-        first, spread = self._columns.rows(slots)
         before, after = self._turns.of_slots(slots)
         return Layout(
             version=self.changes,
             stamps=self.stamps.first(slots),
             owners=self._vectors.owners(),
-            first=first,
-            spread=spread,
+            **self._columns.copied(slots)._asdict(),
             before=before,
             after=after,
             rows_beside=self._turns.of_rows(len(self._vectors)),

@@ -6,7 +6,8 @@ is the ratio of the two spreads among the best candidates. Where every memory sh
 with the query, words say little and their spread is wide for nothing; where few do, it is
 narrow and a match stands out. Measured in `scripts/bench/retrieval.py`.
 
-A message also gets a share of what stands out in the messages next to it. One with many
+A message also gets a share of what stands out in the messages next to it, and is drawn towards the
+best of its session: talk has a topic, and the best match shows which. One with many
 passages has had many chances for a good one, so the log of their number is held against it.
 """
 
@@ -49,7 +50,7 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
     if signals.meaning.any():
         weight = np.float32(by.words_weight * trust(signals, near[:POOL], said[:POOL]))
     own = signals.meaning[slots] + weight * signals.words[slots]
-    lent = _lent(view, signals, slots, weight, by.neighbour_weight)
+    lent = _lent(view, signals, slots, weight, by)
     # At most half of what speaks for it: an exact match in a long text is still one.
     length = -np.minimum(np.float32(by.length_weight) * view.layout.spread[slots], own / 2)
     speaker = np.zeros_like(own)
@@ -58,6 +59,8 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
         named = view.spoken(slots)
         speaker[named] = np.float32(by.speaker_weight) * np.minimum(1.0, own[named] / ENOUGH)
     keys = own + lent + length + speaker
+    drawn = _drawn(view.layout.sessions[slots], keys, own, by.session_weight)
+    lent, keys = lent + drawn, keys + drawn
     best = largest(keys, count)
     columns = (signals.meaning[slots], weight * signals.words[slots], lent, speaker, length)
     return Ranked(slots[best], keys[best], np.stack([column[best] for column in columns], axis=1))
@@ -105,23 +108,41 @@ def _spread(values: Floats, usual: float) -> float:
 
 
 def _lent(
-    view: View, signals: Signals, slots: NDArray[np.intp], weight: np.float32, share: float
+    view: View, signals: Signals, slots: NDArray[np.intp], weight: np.float32, by: SearchSettings
 ) -> Floats:
-    """What neighbours lend: a share of what is above the average of all."""
+    """What neighbours lend: a share of what is above the average of all; more where one is a brief
+    question and the next a brief reply, which says little by itself."""
+    layout, share = view.layout, np.float32(by.neighbour_weight)
     lent = np.zeros(len(slots), dtype=np.float32)
     allowed = int(np.count_nonzero(view.allowed))
-    if not allowed or share == 0.0:
+    if not allowed or by.neighbour_weight == by.answer_weight == 0.0:
         return lent
     totals = [float(np.dot(signal, view.allowed)) for signal in (signals.meaning, signals.words)]
     average = (totals[0] + float(weight) * totals[1]) / allowed
-    for links in (view.layout.before, view.layout.after):
+    for links in (layout.before, layout.after):
         beside = links[slots]
         there = np.flatnonzero(beside >= 0)
         there = there[view.allowed[beside[there]]]
         found = beside[there]
         own = signals.meaning[found] + weight * signals.words[found]
-        lent[there] += np.float32(share) * np.maximum(own - np.float32(average), 0.0)
+        shares = np.full(len(found), share)
+        if links is layout.before:
+            answers = layout.asks[found] * layout.brief[slots[there]]
+            shares += np.float32(by.answer_weight) * answers
+        lent[there] += shares * np.maximum(own - np.float32(average), 0.0)
     return lent
+
+
+def _drawn(sessions: NDArray[np.int64], keys: Floats, own: Floats, share: float) -> Floats:
+    """How far the best of its session draws a memory towards itself: never beyond, and only where
+    something else speaks for it."""
+    _, places = np.unique(sessions, return_inverse=True)
+    best = np.zeros(len(keys), dtype=np.float32)
+    np.maximum.at(best, places, keys)
+    behind = np.maximum(best[places] - keys, 0.0) * np.clip(own / np.float32(ENOUGH), 0.0, 1.0)
+    behind[sessions == 0] = 0.0
+    drawn: Floats = np.float32(share) * behind
+    return drawn
 
 
 def largest(values: Floats, count: int) -> NDArray[np.intp]:

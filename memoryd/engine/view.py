@@ -51,6 +51,9 @@ class Layout:
     after: Numbers
     rows_beside: tuple[Numbers, Numbers]  # the same by row
     speakers: Codes
+    sessions: NDArray[np.int64]  # 0 for none
+    brief: Floats  # 1 for a short text, less for a longer one
+    asks: Floats  # the same for questions, 0 for all else
 
     def rows_of(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
         """All rows of some slots; the first of each may come twice."""

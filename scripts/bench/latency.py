@@ -35,7 +35,9 @@ from scripts.bench.corpus import DIMENSION, plain_chroma, records, texts, vector
 
 TOP = 10
 Floats = NDArray[np.float32]
-BY_MEANING = SearchSettings(neighbour_weight=0.0, nudge_weight=0.0)
+BY_MEANING = SearchSettings(
+    neighbour_weight=0.0, answer_weight=0.0, session_weight=0.0, nudge_weight=0.0
+)
 
 
 def filters(now: float) -> dict[str, tuple[Filter, dict[str, Any] | None]]:

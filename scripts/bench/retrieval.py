@@ -135,7 +135,8 @@ async def _measure_one(
     all_turns = [turn for session in conversation["sessions"] for turn in session["turns"]]
     texts = {turn["id"]: turn["text"] for turn in all_turns}
     bare = await anyio.to_thread.run_sync(Baselines, encoder, list(texts), list(texts.values()))
-    reranker = engine._parts.embedding.reranker
+    reranker, trouble = engine._parts.embedding.reranker, engine._parts.embedding.rerank_trouble
+    assert reranker or not engine._parts.search.rerank_model, trouble
     for question in conversation["questions"]:
         wanted = set(question["evidence"]) & set(turns.values())
         if not wanted:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.engine.rank import largest, reordered
+from memoryd.engine.rank import _drawn, largest, reordered
 
 KEYS = st.lists(st.floats(0.0, 1.5), min_size=1, max_size=30)
 
@@ -35,3 +35,23 @@ def test_largest_is_a_stable_sort_cut_off(values: list[float], count: int) -> No
     made = np.array(values, dtype=np.float32)
     wanted = sorted(range(len(values)), key=lambda n: (-values[n], n))[:count]
     assert largest(made, count).tolist() == wanted
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.floats(0.0, 1.5, width=32)), max_size=30),
+    st.floats(0.0, 1.0),
+)
+def test_the_best_of_a_session_draws_the_rest_but_not_beyond_itself(
+    given: list[tuple[int, float]], share: float
+) -> None:
+    sessions = np.array([session for session, _ in given], dtype=np.int64)
+    keys = np.array([key for _, key in given], dtype=np.float32)
+    drawn = _drawn(sessions, keys, keys, share)
+    for session, key, more in zip(sessions, keys, drawn, strict=True):
+        best = keys[sessions == session].max()
+        assert 0.0 <= more
+        assert key + more <= best + 1e-5
+        if (
+            session == 0 or key == best or key == 0.0
+        ):  # none; the best itself; nothing speaks for it
+            assert more == 0.0

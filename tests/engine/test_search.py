@@ -69,6 +69,45 @@ async def test_an_answer_is_found_by_the_question_before_it(engine: Engine) -> N
     assert why.neighbour > 0
 
 
+async def neighbour_part(engine: Engine, question: str, reply: str) -> float:
+    """What the reply is lent when the question is asked again."""
+    session = f"s-{len(question)}-{len(reply)}"
+    await engine.add_turn("user", question, session, "Anna")
+    said = await engine.add_turn("user", reply, session, "Tom")
+    page = await engine.search("name of the new puppy", limit=50, min_score=0.0, explain=True)
+    (why,) = [hit.why for hit in page.hits if hit.memory.id == said.memory.id]
+    assert why is not None
+    return why.neighbour
+
+
+async def test_a_brief_question_lends_a_brief_reply_more(engine: Engine) -> None:
+    for text in FILLER:
+        await engine.store(text)
+    asked = await neighbour_part(engine, "What is the name of the new puppy?", "Biscuit!")
+    await engine.clear_window("s-34-8")
+    told = await neighbour_part(engine, "That is the name of the new puppy.", "Biscuit, ok.")
+    at_length = await neighbour_part(
+        engine, "What is the name of the new  puppy?", "It all began on a rainy day. " * 60
+    )
+    assert asked > told > 0
+    assert asked > at_length
+
+
+async def test_the_best_match_of_a_session_lifts_what_was_said_with_it(engine: Engine) -> None:
+    for n in range(20):
+        await engine.store(f"note {n} about {FILLER[n % 4]}")
+    await engine.add_turn("user", "The robot repaired the red tractor in the barn.", "farm")
+    for n in range(4):
+        await engine.add_turn("user", f"{n} {FILLER[n]}", "farm")
+    await engine.add_turn("user", "There was a robot as well.", "farm")
+    await engine.add_turn("user", "As well there was a robot.", "town")
+    page = await engine.search("red tractor robot barn", limit=50, min_score=0.0, explain=True)
+    robots = [hit for hit in page.hits if "was a robot" in hit.memory.content]
+    assert [hit.memory.session_id for hit in robots] == ["farm", "town"]
+    assert page.hits[0].memory.content.startswith("The robot repaired")
+    assert page.hits[0].score > robots[0].score > robots[1].score
+
+
 async def test_forgetting_a_message_takes_its_words_from_its_neighbours(engine: Engine) -> None:
     said = (await engine.add_turn("user", "Which password opens the cellar door?", "s")).memory
     await engine.add_turn("assistant", "Seven blue elephants.", "s")
