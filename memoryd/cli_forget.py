@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memoryd.cli_progress import Progress
+from memoryd.cli_store import require_store
 from memoryd.cli_text import DIM, age, clean, complain, paint, remaining, say, say_json
 from memoryd.client_answers import Memory
 from memoryd.client_govern import Culled, Governor
@@ -30,6 +31,7 @@ def forget(options: argparse.Namespace) -> int:
             "Say which memories by id or name, or by a filter, not both.", code="filter_with_names"
         )
     if options.memories:
+        require_store(options)
         return asyncio.run(_forget_each(options))
     if not chosen and not options.everything:
         raise InvalidInput(
@@ -37,6 +39,7 @@ def forget(options: argparse.Namespace) -> int:
             code="filter_empty",
             hint="Name memories, give a filter such as --older-than 30d, or --everything.",
         )
+    require_store(options)
     return asyncio.run(_forget_where(options, chosen))
 
 

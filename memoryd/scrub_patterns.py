@@ -176,11 +176,17 @@ COMMANDS = (
         r"\s(?:-u|--user)[ =][\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{1,128})",
         _is_password,
     ),
-    _rule("password", "sshpass", r"\bsshpass\s{1,4}-p\s?[\"']?(?P<secret>[^\s\"']{1,128})"),
+    _rule(
+        "password",
+        "sshpass",
+        r"\bsshpass\s{1,4}-p\s?[\"']?(?P<secret>[^\s\"']{1,128})",
+        _is_password,
+    ),
     _rule(
         "password",
         "mysql mariadb",
         r"\b(?:mysql|mariadb)\w{0,10}\s[^\n]{0,80}?\s-p(?P<secret>[^\s\"']{4,128})",
+        _is_password,
     ),
     _rule(
         "password",

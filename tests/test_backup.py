@@ -207,6 +207,6 @@ def test_the_verbs_back_up_purge_and_restore(
     assert found[0]["content"] == "the first"
     assert "damaged" in run("restore", str(daemon.log), "--replace", code=1)
     where = ["--data-dir", str(tmp_path / "typo"), "--socket", str(tmp_path / "nobody")]
-    for verb in ("backup", "purge", "export"):
-        assert "There are no memories in" in run(verb, code=1)
+    for verb in ("backup", "purge", "export", "forget x", "forget --everything --yes"):
+        assert "There are no memories in" in run(*verb.split(), code=1)
     assert not (tmp_path / "typo").exists()

@@ -213,6 +213,7 @@ HARMLESS = [
     "https://user:password@example.org/ and https://user:${PASS}@example.org/",
     "https://example.org:8443/@scope/package and git@example.org:org/repo.git",
     "User access token to generate from https://example.org/settings/token1234abcd.",
+    "mysql -u root -pPASSWORD asks for nothing, mysql -p -h db does; sshpass -p $PASS ssh host",
     'def token(self):\n    """Returns12345678 a token."""',
     "-----BEGIN " + PRIVATE + "----- begins it and -----END " + PRIVATE + "----- ends it",
 ]
