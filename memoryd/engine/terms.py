@@ -47,7 +47,11 @@ _DENSE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-TERMS_VERSION = 2  # changes whenever the same text gives other terms
+# A number in groups, as telephones and accounts have it; written in other groups it is the same.
+_GROUPED = re.compile(r"(?<!\d)\d++(?:[ ()./\-]{1,3}+\d++)++")
+GROUPED = range(7, 21)  # digits of such a number; more are a list of numbers
+APART = frozenset(" ()/")
+TERMS_VERSION = 3  # changes whenever the same text gives other terms
 CACHED = 24  # characters of a chunk that is worth remembering
 LONGEST = 256  # characters of a chunk that are looked at; data in one piece is no word
 
@@ -65,13 +69,22 @@ _local = threading.local()  # a stemmer is not for two threads at once
 def terms(text: str) -> list[int]:
     """The terms of a text, in order, repeated as often as they occur."""
     found: list[int] = []
-    for chunk in CHUNK.findall(_folded(text)):
+    text = _folded(text)
+    for chunk in CHUNK.findall(text):
         if len(chunk) <= LONGEST:
             found += _cached(chunk) if len(chunk) <= CACHED else _terms_of(chunk)
         else:
             for piece in _pieces(chunk):
                 found += _terms_of(piece)
-    return found
+    return found + [term(number) for number in _grouped(text)]
+
+
+def _grouped(text: str) -> Iterator[str]:
+    """The digits of numbers in groups; those that are one chunk have their joined form there."""
+    for number in _GROUPED.findall(text):
+        digits = "".join(filter(str.isdecimal, number))
+        if len(digits) in GROUPED and not APART.isdisjoint(number):
+            yield digits
 
 
 def _pieces(chunk: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,10 @@ def shared(query: str, text: str) -> int:
         (
             "mail anna.berg@example.org",
             ["anna.berg@example.org", "anna.berg", "example.org", "berg"],
+        ),
+        (
+            "call +43 660 123 45 67 or (0316) 873-1234",
+            ["436601234567", "+43 660 1234567", "43/660/1234567", "0316 873 1234", "03168731234"],
         ),
         ("an HTTPServer in utf8", ["HTTPServer", "http server", "utf8", "utf"]),
         ("see https://example.org/a/page", ["https://example.org/a/page", "example.org", "page"]),
@@ -81,6 +87,22 @@ def test_text_without_words_has_no_terms(text: str) -> None:
 
 def test_data_in_one_piece_is_bounded() -> None:
     assert len(terms("aA1" * 100_000)) < 2 * LONGEST
+
+
+@pytest.mark.parametrize("piece", ["0", "1 ", "12 (3", "12.", "1   ", "aA1", "a.b/", "'s", "東"])
+def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
+    """Eight times the text may take eight times as long, with room for noise, not sixty-four."""
+
+    def seconds(size: int) -> float:
+        text = (piece * size)[:size]
+        best = 60.0
+        for _ in range(3):
+            start = time.process_time()
+            terms(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert seconds(102_400) < 24 * max(seconds(12_800), 0.001)
 
 
 def test_terms_are_the_same_in_every_process() -> None:
