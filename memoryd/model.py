@@ -19,6 +19,7 @@ from memoryd.errors import InvalidInput
 MICRO = 6  # digits of a time in seconds: Chroma moves what comes after them
 CONTEXT_NAME = "context:"  # a context must not replace a fact that has the same name
 DAY = 86_400.0
+ROLE, SPEAKER = "role", "speaker"  # metadata of a message
 
 
 class MemoryType(StrEnum):
@@ -158,9 +159,25 @@ def end_of_day(now: float, zone: tzinfo | None = None) -> float:
     return midnight.timestamp()  # a skipped midnight is the instant of the skip (PEP 495)
 
 
-def text_key(text: str) -> int:
-    """A number for a text, the same in every run."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+def who(memory: Memory) -> str:
+    """The one who said it: the speaker, else the role; "" if nobody is named."""
+    for key in (SPEAKER, ROLE):
+        name = memory.metadata.get(key)
+        if isinstance(name, str) and name.strip():
+            return name.strip()[:100]
+    return ""
+
+
+def lead_of(memory: Memory) -> str:
+    """What a model reads before the text: who said it."""
+    speaker = who(memory)
+    return f"{speaker}: " if speaker else ""
+
+
+def said_key(memory: Memory) -> int:
+    """A number for what a model reads of a memory, the same in every run."""
+    said = lead_of(memory) + memory.content
+    return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big")
 
 
 def default_expiry(type: MemoryType, created_at: float, lifetimes: Lifetimes) -> float | None:

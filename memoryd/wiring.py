@@ -196,8 +196,9 @@ async def open_engine(
                 config, store, None, identity.dimension, clock, shelf, identity.model, watch
             ) as engine,
         ):
+            former = FileShelf(config.memory.path / FORMER)
+            engine.keep_former(former)
             if model is not None:
-                former = FileShelf(config.memory.path / FORMER)
                 await tasks.start(serve_former, engine, config, former, load_encoder)
                 if wait:
                     await model.tried()

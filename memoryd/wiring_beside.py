@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -36,14 +38,14 @@ async def serve_former(
         task_status.started()
         return
     model = str(found.about["model"])
-    try:
-        encoder = await anyio.to_thread.run_sync(_load, config, model, load)
-    except EmbedError as exc:
-        log.warning("former_model_missing", code=exc.code, model=model)
+    encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
+    if encoder is None:
+        log.warning("former_model_missing", model=model)
         task_status.started()
         return
-    former = Former(encoder, config.embedding, shelf)
-    await engine.lend(former, _stock(found))
+    former = Former(encoder, config.embedding)
+    await engine.lend(former, await anyio.to_thread.run_sync(_stock, found))
+    del found  # in the former's own table now
     log.info("former_model_searches", model=model)
     async with task_group() as tasks:
         tasks.start_soon(former.run)
@@ -51,22 +53,23 @@ async def serve_former(
         await engine.cover(former)
 
 
-def _load(config: Config, model: str, load: Load) -> Encoder:
-    """The encoder that a store says its vectors are from."""
-    backend = config.embedding.backend
-    if model.startswith("hash-"):
-        backend = "hash"
-    elif backend == "hash":
-        backend = "onnx"
-    asked = replace(
-        config,
-        memory=replace(config.memory, embedding_model=model),
-        embedding=replace(config.embedding, backend=backend),
+def _load(config: Config, model: str, load: Load) -> Encoder | None:
+    """The encoder that a store says its vectors are from; None if it cannot be had by that name."""
+    backends: list[Any] = (
+        ["hash"] if model.startswith("hash-") else [config.embedding.backend, "onnx"]
     )
-    encoder = load(asked, download=False)
-    if encoder is None or encoder.model != model:
-        raise EmbedError(f"The model {model} cannot be told from its name.")
-    return encoder
+    for name in (model, model.partition(":")[0]):
+        for backend in backends:
+            asked = replace(
+                config,
+                memory=replace(config.memory, embedding_model=name),
+                embedding=replace(config.embedding, backend=backend),
+            )
+            with contextlib.suppress(EmbedError):
+                encoder = load(asked, download=False)
+                if encoder is not None and encoder.model == model:
+                    return encoder
+    return None
 
 
 def _stock(found: Snapshot) -> Stock:

@@ -36,8 +36,7 @@ from memoryd.engine.engine import Engine
 from memoryd.engine.index import Index
 from memoryd.engine.rank import fuse
 from memoryd.engine.terms import terms
-from memoryd.engine.turns import who
-from memoryd.model import Filter, Memory, is_expired
+from memoryd.model import Filter, Memory, is_expired, who
 from memoryd.ports import Record
 from memoryd.settings import (
     Config,

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from memoryd import wiring
 from memoryd.adapters.chroma import open_chroma
-from memoryd.adapters.shelf import FORMER
+from memoryd.adapters.chroma_remodel import _Vectors
+from memoryd.adapters.shelf import FORMER, FileShelf
 from memoryd.engine.engine import Engine
 from memoryd.errors import EmbedError, ModelMissing, StoreMismatch
-from memoryd.ports import Encoder, Identity
+from memoryd.model import Memory, MemoryType
+from memoryd.ports import Encoder, Identity, Passage, Record
 from memoryd.settings import Config
 from memoryd.wiring import open_engine
 from tests.processes import until
@@ -176,6 +178,9 @@ async def test_a_former_model_that_is_gone_leaves_the_words(
         page = await engine.search("charging dock")
         assert page.hits[0].memory.content == DOCK
         assert "memories wait for their vectors: found by words only." in page.warnings[0]
+        assert (tmp_path / FORMER).exists()  # it may come back
+        await engine.purge()
+        assert not (tmp_path / FORMER).exists()
         go.set()
         await until(lambda: not engine.state()["pending_vectors"])
         assert await best(engine) == DOCK
@@ -188,6 +193,21 @@ async def test_a_purge_leaves_no_vector_of_the_former_model_in_a_file(tmp_path: 
         await engine.purge()
         assert not (tmp_path / FORMER).exists()
         assert await best(engine) == DOCK
+
+
+def test_more_vectors_than_fit_twice_into_ram_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vector = np.eye(1, 4, dtype=np.float32)[0]
+    memory = Memory("a", MemoryType.FACT, "text", 1.0)
+    records = [Record(replace(memory, id=str(n)), (Passage((0, 4), vector),)) for n in range(5)]
+    for most, is_kept in ((5, True), (4, False)):
+        monkeypatch.setattr("memoryd.adapters.chroma_remodel.MOST", most)
+        vectors, shelf = _Vectors(), FileShelf(tmp_path / str(most))
+        for record in records:
+            vectors.add([record])
+        vectors.save(shelf, Identity("m", 4))
+        assert (shelf.load() is not None) == is_kept
 
 
 async def test_a_model_that_is_not_there_takes_over_nothing(

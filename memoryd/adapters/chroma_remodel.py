@@ -21,9 +21,11 @@ from memoryd.adapters.chroma_rows import SCHEMA_KEY, plain_rows
 from memoryd.adapters.chroma_salvage import collection_facts
 from memoryd.adapters.shelf import FORMER, FileShelf
 from memoryd.adapters.store_swap import LIVE
-from memoryd.model import text_key
+from memoryd.model import said_key
 from memoryd.ports import Identity, Progress, Record, Snapshot
 from memoryd.settings import StoreSettings
+
+MOST = 250_000  # passages
 
 
 def is_for_another(folder: Path, collection: str, identity: Identity) -> bool:
@@ -58,7 +60,8 @@ def remodel(
 
 
 class _Vectors:
-    """Those of the former model, by the keys of their texts: the file holds no text itself."""
+    """Those of the former model, by the keys of what was said: the file holds no text itself. More
+    than `MOST` are not kept: they would not fit into RAM a second time."""
 
     def __init__(self) -> None:
         self._keys: list[int] = []
@@ -70,13 +73,17 @@ class _Vectors:
         for record in records:
             self._waiting += not record.passages
             if record.passages:
-                self._keys.append(text_key(record.memory.content))
+                self._keys.append(said_key(record.memory))
                 self._rows.append(len(record.passages))
                 self._vectors += [passage.vector for passage in record.passages]
+        if len(self._vectors) > MOST:
+            self._keys.clear()
+            self._vectors.clear()
 
     def save(self, shelf: FileShelf, made_for: Identity) -> None:
         """Unless that model had not come to an end itself: then the one before it goes on."""
-        if not self._keys or (self._waiting and shelf.load() is not None):
+        whole = len(self._keys) == len(self._rows) > 0
+        if not whole or (self._waiting and shelf.load() is not None):
             return
         arrays: dict[str, NDArray[Any]] = {
             "key": np.array(self._keys, dtype=np.uint64),
@@ -84,4 +91,7 @@ class _Vectors:
             "vector": np.stack(self._vectors),
         }
         about = {"model": made_for.model, "dimension": made_for.dimension}
-        shelf.save(Snapshot(about, arrays, [""] * len(self._keys)))
+        try:
+            shelf.save(Snapshot(about, arrays, [""] * len(self._keys)))
+        except OSError:  # a full disk: words serve until the new vectors are made
+            shelf.clear()

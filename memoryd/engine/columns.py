@@ -54,7 +54,7 @@ class Columns:
         self._session[slot] = _session_code(memory.session_id)
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)
-        self._asks[slot] = brief if MARKS.intersection(memory.content) else 0.0
+        self._asks[slot] = brief if any(mark in memory.content for mark in MARKS) else 0.0
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
 

@@ -11,8 +11,7 @@ import anyio.to_thread
 
 from memoryd.engine.parts import Parts
 from memoryd.engine.passages import row_terms
-from memoryd.engine.turns import lead_of
-from memoryd.model import Memory
+from memoryd.model import Memory, lead_of
 from memoryd.ports import Passage, Record
 
 LONG = 5_000  # characters of a content from which its words are worth a thread
@@ -20,7 +19,10 @@ PACE = 20  # memories that leave the index before others have their turn
 
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
-    """The passages of a memory, read together with who said it."""
+    """The passages of a memory, read together with who said it. Where a former model searches,
+    it reads it as well; nothing is locked yet, so nobody waits for either."""
+    if former := parts.embedding.former:
+        await former.prepare(memory)
     return await parts.embedding.document(memory.content, lead_of(memory))
 
 
@@ -35,8 +37,6 @@ async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
 async def commit(parts: Parts, record: Record) -> None:
     """Write a memory, new or changed."""
     record = replace(record, revision=secrets.randbits(62) | 1)
-    if former := parts.embedding.former:
-        await former.prepare(record.memory)
     found = None
     if len(record.memory.content) > LONG:
         found = await anyio.to_thread.run_sync(row_terms, record)
@@ -46,13 +46,13 @@ async def commit(parts: Parts, record: Record) -> None:
         await parts.store.put(record, new=not known)
         try:
             parts.index.put(record, found)
+            slot = parts.index.slot(record.memory.id)
+            if parts.embedding.former and slot is not None:
+                parts.embedding.former.follow(record.memory, slot)
         except MemoryError:
             # It is in the store, and the index may hold half of it: better none than a wrong one.
             raise SystemExit("memoryd: out of memory; the index must be built anew") from None
         parts.snapshots.erase(record.memory.id)  # what it was before
-        slot = parts.index.slot(record.memory.id)
-        if former and slot is not None:
-            former.follow(record.memory, slot)
 
 
 async def drop(parts: Parts, ids: list[str]) -> set[str]:

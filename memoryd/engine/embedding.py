@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import BadVector, EmbedError, MemorydError
-from memoryd.ports import Encoder, Passage, Reranker
+from memoryd.ports import Encoder, Passage, Reranker, Shelf
 from memoryd.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
@@ -185,6 +185,7 @@ class Embedding:
         self._attached = anyio.Event()
         self.encoder: Encoder | None = None
         self.former: Former | None = None  # serves searches in place of the encoder
+        self.former_shelf: Shelf | None = None  # where its vectors are kept
         self.reranker: Reranker | None = None
         self.rerank_trouble = ""  # why a reranker that is configured does not serve
         self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
@@ -196,6 +197,18 @@ class Embedding:
         self.encoder = encoder
         self._lanes = [Lane(encoder, self._settings, query=query) for query in (False, True)]
         self._attached.set()
+
+    def let_former_go(self) -> None:
+        """Every memory has its vector: from now on the new model searches."""
+        former, self.former = self.former, None
+        if former is not None:
+            former.retire()
+        self.forget_former_vectors()
+
+    def forget_former_vectors(self) -> None:
+        """Leave none of them in a file; what is in RAM serves on."""
+        if self.former_shelf is not None:
+            self.former_shelf.clear()
 
     async def run(self) -> None:
         """Serve both lanes, once there is a model, until cancelled."""

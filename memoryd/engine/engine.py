@@ -130,10 +130,14 @@ class Engine(Governance, Imports, Recall):
         """A model has arrived: from now on it serves."""
         self._parts.embedding.attach(encoder)
 
+    def keep_former(self, shelf: Shelf) -> None:
+        """Where vectors of a former model are kept, to be removed when they have served."""
+        self._parts.embedding.former_shelf = shelf
+
     async def lend(self, former: Former, stock: Stock) -> None:
         """Search by the former model until the new one has made all vectors."""
+        self._parts.embedding.former = former  # first, so that it hears of all that goes meanwhile
         await former.take_up(self._parts.index, stock)
-        self._parts.embedding.former = former
 
     async def cover(self, former: Former) -> None:
         """Have the former model make vectors of what came after it."""

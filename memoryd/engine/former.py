@@ -17,26 +17,24 @@ import numpy as np
 
 from memoryd.engine.embedding import Embedding, Vector
 from memoryd.engine.index import Index
-from memoryd.engine.turns import lead_of
 from memoryd.engine.vectors import Floats, Mask, Owners, VectorTable, by_row
 from memoryd.errors import EmbedError
-from memoryd.model import Memory, text_key
-from memoryd.ports import Encoder, Shelf
+from memoryd.model import Memory, lead_of, said_key
+from memoryd.ports import Encoder
 from memoryd.settings import EmbeddingSettings
 from memoryd.tasks import task_group
 
 PACE = 500  # memories placed before others have their turn
 LATEST = 1_000  # more than are ever stored at a time
 
-Stock = Mapping[int, list[Vector]]  # by the key of a text
+Stock = Mapping[int, list[Vector]]  # by the key of what was said
 
 
 class Former:
     """Vectors of the former model beside the index, by the same slots."""
 
-    def __init__(self, encoder: Encoder, settings: EmbeddingSettings, shelf: Shelf) -> None:
+    def __init__(self, encoder: Encoder, settings: EmbeddingSettings) -> None:
         self.model = encoder.model
-        self._shelf = shelf
         self._embedding = Embedding(settings, encoder)
         self._table = VectorTable(encoder.dimension)
         self._rows: dict[str, list[int]] = {}  # by the id of a memory
@@ -56,14 +54,9 @@ class Former:
             tasks.cancel_scope.cancel()
 
     def retire(self) -> None:
-        """Nobody comes any more; its vectors go."""
+        """Nobody comes any more."""
         self._is_retired = True
-        self._shelf.clear()
         self._end_if_idle()
-
-    def leave_no_file(self) -> None:
-        """Serve on from RAM alone: the file may hold vectors of what is gone."""
-        self._shelf.clear()
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
@@ -81,7 +74,7 @@ class Former:
     async def take_up(self, index: Index, stock: Stock) -> None:
         """Place the vectors that are there."""
         for number, memory in enumerate(list(index), start=1):
-            vectors = stock.get(text_key(memory.content))
+            vectors = stock.get(said_key(memory))
             slot = index.slot(memory.id)
             if vectors is not None and slot is not None and index.get(memory.id) is memory:
                 self._place(memory, slot, vectors)
@@ -104,7 +97,9 @@ class Former:
 
     async def prepare(self, memory: Memory) -> None:
         """Make the vectors of a memory that is about to be stored, if its text is new."""
-        key = text_key(memory.content)
+        key = said_key(memory)
+        if key in self._made:
+            self._made.move_to_end(key)
         if self._keys.get(memory.id) == key or key in self._made:
             return
         try:
@@ -118,7 +113,7 @@ class Former:
 
     def follow(self, memory: Memory, slot: int) -> None:
         """The index has put a memory into this slot."""
-        key = text_key(memory.content)
+        key = said_key(memory)
         if self._keys.get(memory.id) == key:
             self._table.hand_over(self._rows[memory.id], slot)
             return
@@ -133,7 +128,7 @@ class Former:
 
     def _place(self, memory: Memory, slot: int, vectors: list[Vector]) -> None:
         self._rows[memory.id] = self._table.add(vectors, slot)
-        self._keys[memory.id] = text_key(memory.content)
+        self._keys[memory.id] = said_key(memory)
 
     def knows(self, text: str) -> bool:
         """See `Embedding.knows`."""

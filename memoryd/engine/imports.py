@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+import anyio
+
 from memoryd.engine import checks, commits
 from memoryd.engine.memories import Memories, id_key, keys_of
 from memoryd.engine.secrecy import without_secrets
@@ -66,6 +68,8 @@ class Imports(Memories):
         # A look before the model is asked: what is there already costs nothing.
         if not (found := self._judged(memory, overwrite)).changed:
             return found
+        if passages and (former := self._parts.embedding.former):
+            await former.prepare(memory)
         vectors = passages or await commits.embed(self._parts, memory)
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
@@ -80,9 +84,10 @@ class Imports(Memories):
     async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
         found = self._judged(record.memory, overwrite)
         if found.changed:
-            if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
-                await commits.drop(self._parts, others)
-            await commits.commit(self._parts, record)
+            with anyio.CancelScope(shield=True):  # between the two it would be lost
+                if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
+                    await commits.drop(self._parts, others)
+                await commits.commit(self._parts, record)
         return found
 
     def _judged(self, memory: Memory, overwrite: bool) -> Arrival:

@@ -16,10 +16,10 @@ from memoryd.engine.columns import Columns
 from memoryd.engine.lexical import WordIndex
 from memoryd.engine.passages import RowTerms, row_terms, spans_of, terms_of
 from memoryd.engine.stamps import Stamps
-from memoryd.engine.turns import Speakers, Turns, who
+from memoryd.engine.turns import Speakers, Turns
 from memoryd.engine.vectors import VectorTable
 from memoryd.engine.view import Layout, View
-from memoryd.model import Filter, Memory, MemoryType
+from memoryd.model import Filter, Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
 
 

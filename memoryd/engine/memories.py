@@ -16,7 +16,6 @@ from memoryd.engine import checks, commits
 from memoryd.engine.parts import Parts
 from memoryd.engine.revision import KEEP, clean, revised, settled_expiry
 from memoryd.engine.secrecy import without_secrets
-from memoryd.engine.turns import who
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.metadata import check_metadata
 from memoryd.model import (
@@ -27,6 +26,7 @@ from memoryd.model import (
     Stored,
     is_expired,
     parse_type,
+    who,
 )
 from memoryd.ports import Record
 
@@ -71,7 +71,7 @@ class Memories:
         passages = await commits.embed(self._parts, asked)
         async with self._parts.locks.hold(keys_of(asked)):
             stored = await self._settle(Record(asked, passages))
-        if not passages:
+        if not passages and self._parts.embedding.former is None:
             warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
         return replace(stored, warnings=warnings)
 

@@ -18,11 +18,10 @@ from memoryd.engine.fold import Folder, within
 from memoryd.engine.former import Former
 from memoryd.engine.index import Entry, Index
 from memoryd.engine.near import from_store
-from memoryd.engine.turns import who
 from memoryd.engine.vectors import Floats
 from memoryd.engine.view import Signals, View
 from memoryd.errors import EmbedError
-from memoryd.model import DAY, Filter, Hit, Why
+from memoryd.model import DAY, Filter, Hit, Why, who
 from memoryd.ports import Reranker, Store
 from memoryd.settings import SearchSettings
 

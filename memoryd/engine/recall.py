@@ -60,8 +60,13 @@ class Recall:
         _check_order(filter)
         on_thread = len(text) > LONG
         words = await anyio.to_thread.run_sync(terms, text) if on_thread else terms(text)
+        vector, warnings = None, [NO_WORDS]
         former = parts.embedding.former
-        vector, warnings = await self._vector(text, former) if words else (None, [NO_WORDS])
+        if words:
+            vector, warnings = await self._vector(text, former)
+            if former is not parts.embedding.former:  # it has gone meanwhile
+                former = parts.embedding.former
+                vector, warnings = await self._vector(text, former)
         trail = Trail(
             text=text,
             vector=vector,

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.terms import QUIET, term, terms
-from memoryd.model import Memory, MemoryType
+from memoryd.model import SPEAKER, Memory, MemoryType
 
 Numbers = NDArray[np.int32]
 Codes = NDArray[np.uint64]
 NONE = -1
-ROLE, SPEAKER, ORDER, CLEARED = "role", "speaker", "order", "cleared"  # metadata of a message
+ORDER, CLEARED = "order", "cleared"  # metadata of a message
 
 USER, ASSISTANT = term("user"), term("assistant")
 ROLES = frozenset({USER, ASSISTANT, term("system"), term("tool")})  # named by pronouns alone
@@ -27,21 +27,6 @@ ME = frozenset(term(word) for word in ("i", "my", "me", "mine", "myself"))
 YOU = frozenset(term(word) for word in ("you", "your", "yours"))
 
 _Place = tuple[float, int, str, int]  # created, order, id, slot: sorts as it was said
-
-
-def who(memory: Memory) -> str:
-    """The one who said it: the speaker, else the role; "" if nobody is named."""
-    for key in (SPEAKER, ROLE):
-        name = memory.metadata.get(key)
-        if isinstance(name, str) and name.strip():
-            return name.strip()[:100]
-    return ""
-
-
-def lead_of(memory: Memory) -> str:
-    """What a model reads before the text: who said it."""
-    speaker = who(memory)
-    return f"{speaker}: " if speaker else ""
 
 
 def speaker_of(memory: Memory) -> str:

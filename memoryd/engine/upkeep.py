@@ -53,18 +53,15 @@ class Upkeep:
             async with task_group() as tasks:
                 for id in waiting[start : start + GROUP]:
                     tasks.start_soon(self._memories.embed_pending, id)
-        former = self._parts.embedding.former
-        if former and self._parts.embedding.encoder and not self._parts.index.pending:
-            self._parts.embedding.former = None  # from now on the new model searches
-            former.retire()
+        if self._parts.embedding.encoder and not self._parts.index.pending:
+            self._parts.embedding.let_former_go()
         return len(waiting)
 
     async def purge(self) -> None:
         """Rewrite everything that holds memories in a file, so that what is gone is in none."""
         await self.cleanup_expired()
         self._parts.snapshots.clear()
-        if former := self._parts.embedding.former:
-            former.leave_no_file()
+        self._parts.embedding.forget_former_vectors()
         await self._parts.store.purge()
         await self._parts.snapshots.save()
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from memoryd.engine import checks
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.engine.turns import CLEARED, ORDER, ROLE, SPEAKER
+from memoryd.engine.turns import CLEARED, ORDER
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.model import Memory, MemoryType, Stored, is_expired
+from memoryd.model import ROLE, SPEAKER, Memory, MemoryType, Stored, is_expired
 from memoryd.tasks import task_group
 
 ROLES = ("user", "assistant", "system", "tool")

@@ -12,9 +12,7 @@ import pytest
 from memoryd.adapters.embed_hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.engine.former import Former
-from memoryd.engine.snapshot import NoShelf
-from memoryd.engine.turns import lead_of
-from memoryd.model import text_key
+from memoryd.model import lead_of, said_key
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
 
@@ -29,11 +27,11 @@ async def lent(start: Start) -> AsyncIterator[tuple[Engine, Former]]:
         stock = {}
         for n in range(12):
             text = " ".join([f"robot {n} drinks tea in the hall"] * (1 + n % 4))
-            await engine.store(text)
+            stored = await engine.store(text)
             if n > 2:
                 vectors = BEFORE.encode([text[a:b] for a, b in BEFORE.split(text)])
-                stock[text_key(text)] = list(vectors)
-        former = Former(BEFORE, EmbeddingSettings(), NoShelf())
+                stock[said_key(stored.memory)] = list(vectors)
+        former = Former(BEFORE, EmbeddingSettings())
         tasks.start_soon(former.run)
         await engine.lend(former, stock)
         assert former.waiting(engine._parts.index) == 3
@@ -86,7 +84,34 @@ async def test_the_same_text_twice_at_once(lent: tuple[Engine, Former]) -> None:
     async with anyio.create_task_group() as tasks:
         for session in ("a", "b", "c"):
             tasks.start_soon(engine.add_turn, "user", "tea in the hall", session)
+        for name in ("Anna", "Tom"):
+            tasks.start_soon(engine.add_turn, "user", "tea in the hall", "d", name)
     check(engine, former)
+    said = [m for m in engine._parts.index if m.metadata.get("speaker") == "Tom"]
+    await engine.update(said[0].id, metadata={**said[0].metadata, "speaker": "Caroline"})
+    check(engine, former)
+
+
+async def test_what_goes_while_vectors_are_placed_leaves_none(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.engine.former.PACE", 1)
+    async with start(None) as engine, anyio.create_task_group() as tasks:
+        stored = [(await engine.store(f"robot {n} in the hall")).memory for n in range(20)]
+        stock = {said_key(m): list(BEFORE.encode([m.content])) for m in stored}
+        former = Former(BEFORE, EmbeddingSettings())
+        tasks.start_soon(former.run)
+
+        async def forget_some() -> None:
+            for memory in stored[::3]:
+                await engine.forget(memory.id)
+                await engine.store(f"green tea instead of {memory.id}")
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(engine.lend, former, stock)
+            both.start_soon(forget_some)
+        check(engine, former)
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_search_goes_by_the_former_until_every_memory_has_a_vector(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoryd.engine import exports
+from memoryd.engine import commits, exports
 from memoryd.engine.checks import LATEST
 from memoryd.engine.engine import Engine
 from memoryd.engine.imports import Outcome, fields_of, memory_from
@@ -173,6 +174,25 @@ async def test_what_differs_stays_unless_it_is_overwritten(
     assert (await engine.take_in(memory, overwrite=True)).outcome is Outcome.REPLACED
     assert await exported(engine) == [memory]
     assert store.records.keys() == {memory.id}
+
+
+async def test_a_call_that_is_given_up_between_old_and_new_loses_neither(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.take_in(made(id="f" * 20, content="Another text.", name="tea"))
+    drop = commits.drop
+
+    async def drop_and_give_up(*given: Any) -> set[str]:
+        gone = await drop(*given)
+        scope.cancel()
+        return gone
+
+    monkeypatch.setattr(commits, "drop", drop_and_give_up)
+    with anyio.CancelScope() as scope:
+        await engine.take_in(made(content="Tea. " * 2000, name="tea"), overwrite=True)
+    found = await engine.get("tea")
+    assert found is not None
+    assert found.content.startswith("Tea.")
 
 
 async def test_the_same_fact_under_another_id_is_known(engine: Engine) -> None:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.engine.terms import terms
-from memoryd.engine.turns import NONE, Speakers, Turns, who
-from memoryd.model import Memory, MemoryType
+from memoryd.engine.turns import NONE, Speakers, Turns
+from memoryd.model import Memory, MemoryType, who
 
 
 def said(id: str, session: str | None, at: float, type: str = "conversation") -> Memory:
