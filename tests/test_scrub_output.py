@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import unicodedata
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.scrub_output import as_data, metadata_as_data, visible
+from tests.costs import costs_its_length
 
 ESC = "\x1b"
 
@@ -167,15 +167,4 @@ def test_metadata_is_shown_as_data_at_any_depth() -> None:
     ],
 )
 def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
-    """Eight times the text may take eight times as long, with room for noise, not sixty-four."""
-
-    def seconds(size: int) -> float:
-        text = (piece * (size // len(piece) + 1))[:size]
-        best = 60.0
-        for _ in range(3):
-            start = time.process_time()
-            as_data(text)
-            best = min(best, time.process_time() - start)
-        return best
-
-    assert seconds(102_400) < 24 * max(seconds(12_800), 0.001)
+    assert costs_its_length(as_data, piece)
