@@ -40,6 +40,8 @@ class Candidate:
     entry: Entry
     key: float
     why: Why
+    nudge: float = 0.0
+    moved: float = 0.0  # by the second look
 
 
 @dataclass(slots=True)
@@ -137,7 +139,7 @@ async def boost(trail: Trail) -> None:
         nudge = trail.by.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned - doubt)
         # What nothing else speaks for stays where it is.
         nudge *= min(1.0, max(0.0, found.key) / rank.ENOUGH)
-        found.why = replace(found.why, recency=nudge)
+        found.nudge = nudge
         found.key += nudge
     trail.candidates.sort(key=lambda found: (-found.key, found.slot))
 
@@ -157,7 +159,7 @@ async def rerank(trail: Trail) -> None:
     keys = [found.key for found in top]
     for place, at in enumerate(rank.reordered(keys, marks, trail.by.rerank_weight)):
         found, key = top[at], keys[place]
-        found.why, found.key = replace(found.why, rerank=key - found.key), key
+        found.moved, found.key = key - found.key, key
         trail.candidates[place] = found
 
 
@@ -178,7 +180,8 @@ async def pack(trail: Trail) -> bool:
             hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
             continue
         passage = _best_text(trail, found) if len(found.entry.rows) > 1 else None
-        hits.append(Hit(memory.copy(), score, passage, why=found.why))
+        why = replace(found.why, recency=found.nudge, rerank=found.moved)
+        hits.append(Hit(memory.copy(), score, passage, why=why))
     is_short = len(hits) < trail.count and len(trail.candidates) >= trail.enough
     if is_short and any(hit.folded for hit in hits) and trail.enough < MOST:
         trail.enough *= MORE

@@ -88,9 +88,10 @@ def _candidates(view: View, near: NDArray[np.intp], said: NDArray[np.intp]) -> N
 
 
 def _and_beside(view: View, slots: NDArray[np.intp]) -> NDArray[np.intp]:
-    """These slots and their neighbours, in order."""
+    """These slots, which are in order, and their neighbours."""
     beside = np.concatenate([view.layout.before[slots], view.layout.after[slots]])
-    return np.union1d(slots, beside[beside >= 0])
+    beside = beside[beside >= 0]
+    return np.union1d(slots, beside) if beside.size else slots
 
 
 def trust(signals: Signals, near: NDArray[np.intp], said: NDArray[np.intp]) -> float:
@@ -136,6 +137,8 @@ def _lent(
 def _drawn(sessions: NDArray[np.int64], keys: Floats, own: Floats, share: float) -> Floats:
     """How far the best of its session draws a memory towards itself: never beyond, and only where
     something else speaks for it."""
+    if not share or not sessions.any():
+        return np.zeros_like(keys)
     _, places = np.unique(sessions, return_inverse=True)
     best = np.zeros(len(keys), dtype=np.float32)
     np.maximum.at(best, places, keys)
