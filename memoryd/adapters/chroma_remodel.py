@@ -64,34 +64,32 @@ class _Vectors:
     than `MOST` are not kept: they would not fit into RAM a second time."""
 
     def __init__(self) -> None:
-        self._keys: list[int] = []
-        self._rows: list[int] = []
-        self._vectors: list[NDArray[np.float32]] = []
+        self._said: list[tuple[int, list[NDArray[np.float32]]]] = []
+        self._passages = 0
         self._waiting = 0
 
     def add(self, records: Sequence[Record]) -> None:
         for record in records:
             self._waiting += not record.passages
+            self._passages += len(record.passages)
             if record.passages:
-                self._keys.append(said_key(record.memory))
-                self._rows.append(len(record.passages))
-                self._vectors += [passage.vector for passage in record.passages]
-        if len(self._vectors) > MOST:
-            self._keys.clear()
-            self._vectors.clear()
+                vectors = [passage.vector for passage in record.passages]
+                self._said.append((said_key(record.memory), vectors))
+        if self._passages > MOST:
+            self._said.clear()
 
     def save(self, shelf: FileShelf, made_for: Identity) -> None:
         """Unless that model had not come to an end itself: then the one before it goes on."""
-        whole = len(self._keys) == len(self._rows) > 0
-        if not whole or (self._waiting and shelf.load() is not None):
+        is_fit = 0 < self._passages <= MOST
+        if not is_fit or (self._waiting and shelf.load() is not None):
             return
         arrays: dict[str, NDArray[Any]] = {
-            "key": np.array(self._keys, dtype=np.uint64),
-            "rows": np.array(self._rows, dtype=np.int32),
-            "vector": np.stack(self._vectors),
+            "key": np.array([key for key, _ in self._said], dtype=np.uint64),
+            "rows": np.array([len(vectors) for _, vectors in self._said], dtype=np.int32),
+            "vector": np.stack([vector for _, vectors in self._said for vector in vectors]),
         }
         about = {"model": made_for.model, "dimension": made_for.dimension}
         try:
-            shelf.save(Snapshot(about, arrays, [""] * len(self._keys)))
+            shelf.save(Snapshot(about, arrays, [""] * len(self._said)))
         except OSError:  # a full disk: words serve until the new vectors are made
             shelf.clear()

@@ -20,7 +20,7 @@ PACE = 20  # memories that leave the index before others have their turn
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
     """The passages of a memory, read together with who said it. Where a former model searches,
-    it reads it as well; nothing is locked yet, so nobody waits for either."""
+    it reads it as well. Who stores asks before anything is locked: nobody waits for a model."""
     if former := parts.embedding.former:
         await former.prepare(memory)
     return await parts.embedding.document(memory.content, lead_of(memory))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import anyio
 import anyio.lowlevel
@@ -30,6 +31,13 @@ LATEST = 1_000  # more than are ever stored at a time
 Stock = Mapping[int, list[Vector]]  # by the key of what was said
 
 
+class _Placed(NamedTuple):
+    """The rows of a memory, and the key of what they were made of."""
+
+    key: int
+    rows: list[int]
+
+
 class Former:
     """Vectors of the former model beside the index, by the same slots."""
 
@@ -37,11 +45,9 @@ class Former:
         self.model = encoder.model
         self._embedding = Embedding(settings, encoder)
         self._table = VectorTable(encoder.dimension)
-        self._rows: dict[str, list[int]] = {}  # by the id of a memory
-        self._keys: dict[str, int] = {}
+        self._placed: dict[str, _Placed] = {}  # by the id of a memory
         # Of texts that are about to be stored, by their keys; the latest.
         self._made: OrderedDict[int, list[Vector]] = OrderedDict()
-
         self._users = 0  # calls under way
         self._is_retired = False
         self._over = anyio.Event()
@@ -74,16 +80,17 @@ class Former:
     async def take_up(self, index: Index, stock: Stock) -> None:
         """Place the vectors that are there."""
         for number, memory in enumerate(list(index), start=1):
-            vectors = stock.get(said_key(memory))
+            key = said_key(memory)
+            vectors = stock.get(key)
             slot = index.slot(memory.id)
             if vectors is not None and slot is not None and index.get(memory.id) is memory:
-                self._place(memory, slot, vectors)
+                self._place(memory.id, key, slot, vectors)
             if number % PACE == 0:
                 await anyio.lowlevel.checkpoint()
 
     async def cover(self, index: Index) -> None:
         """Make vectors for memories that have none of this model."""
-        for memory in [memory for memory in index if memory.id not in self._rows]:
+        for memory in [memory for memory in index if memory.id not in self._placed]:
             if self._is_retired:
                 return
             await self.prepare(memory)
@@ -93,14 +100,14 @@ class Former:
 
     def waiting(self, index: Index) -> int:
         """How many memories it has no vector of."""
-        return len(index) - len(self._rows)
+        return len(index) - len(self._placed)
 
     async def prepare(self, memory: Memory) -> None:
         """Make the vectors of a memory that is about to be stored, if its text is new."""
         key = said_key(memory)
         if key in self._made:
             self._made.move_to_end(key)
-        if self._keys.get(memory.id) == key or key in self._made:
+        if key in self._made or self._rows(memory.id, key):
             return
         try:
             with self._in_use():
@@ -114,21 +121,25 @@ class Former:
     def follow(self, memory: Memory, slot: int) -> None:
         """The index has put a memory into this slot."""
         key = said_key(memory)
-        if self._keys.get(memory.id) == key:
-            self._table.hand_over(self._rows[memory.id], slot)
+        if rows := self._rows(memory.id, key):
+            self._table.hand_over(rows, slot)
             return
         self.drop(memory.id)
         if (vectors := self._made.get(key)) is not None:
-            self._place(memory, slot, vectors)
+            self._place(memory.id, key, slot, vectors)
 
     def drop(self, id: str) -> None:
         """A memory is gone."""
-        self._keys.pop(id, None)
-        self._table.remove(self._rows.pop(id, ()))
+        if (placed := self._placed.pop(id, None)) is not None:
+            self._table.remove(placed.rows)
 
-    def _place(self, memory: Memory, slot: int, vectors: list[Vector]) -> None:
-        self._rows[memory.id] = self._table.add(vectors, slot)
-        self._keys[memory.id] = said_key(memory)
+    def _rows(self, id: str, key: int) -> list[int] | None:
+        """Those of a memory, if it still says what they were made of."""
+        placed = self._placed.get(id)
+        return placed.rows if placed and placed.key == key else None
+
+    def _place(self, id: str, key: int, slot: int, vectors: list[Vector]) -> None:
+        self._placed[id] = _Placed(key, self._table.add(vectors, slot))
 
     def knows(self, text: str) -> bool:
         """See `Embedding.knows`."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator
 
 import anyio
+import anyio.lowlevel
 import numpy as np
 import pytest
 
@@ -129,11 +130,17 @@ async def test_a_search_goes_by_the_former_until_every_memory_has_a_vector(
 
 
 async def test_a_call_that_is_under_way_ends_before_it_goes(lent: tuple[Engine, Former]) -> None:
-    engine, former = lent
-    async with anyio.create_task_group() as tasks:
-        for n in range(20):
-            tasks.start_soon(former.query, f"robot {n}")
-        await anyio.lowlevel.checkpoint()
-        former.retire()
-        tasks.start_soon(former.run)
-    assert engine.count == 12
+    _, former = lent
+    found = []
+
+    async def ask(query: str) -> None:
+        found.append(await former.query(query))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            for n in range(20):
+                tasks.start_soon(ask, f"robot {n}")
+            await anyio.lowlevel.checkpoint()
+            assert found == []  # all are under way
+            former.retire()
+    assert len(found) == 20
