@@ -6,19 +6,21 @@ import argparse
 import asyncio
 import os
 import select
+import shlex
 import signal
 import time
 from pathlib import Path
 from typing import Any
 
-from memoryd import places
+from memoryd import record
+from memoryd.cli_target import given, settings, target, where
 from memoryd.cli_text import (
     BOLD,
     RED,
     clean,
+    error_facts,
     long_span,
     moment,
-    note,
     paint,
     rows,
     say,
@@ -26,8 +28,11 @@ from memoryd.cli_text import (
     size,
 )
 from memoryd.client_answers import Status
-from memoryd.errors import MemorydError
+from memoryd.errors import DaemonUnavailable, DaemonUnreachable, MemorydError, StoreBusy
+from memoryd.launch_target import config_in_use, named_socket, names_path, told_data_dir
+from memoryd.places import forbid_core_dumps
 
+BUSY_EXIT = 3  # another daemon serves this directory: nothing is wrong
 END = 20.0  # seconds for a daemon to end; it drains its calls for up to ten
 PATIENCE = 15.0  # seconds for an answer about itself
 LOOK = 0.05  # seconds between two looks where the system cannot tell when a process ends
@@ -35,55 +40,52 @@ LOOK = 0.05  # seconds between two looks where the system cannot tell when a pro
 
 def serve(options: argparse.Namespace) -> int:
     """Run the daemon until it is told to stop."""
-    from memoryd.config import load
-    from memoryd.daemon import run
+    from memoryd.owner import announce, own, say
 
-    file = Path(options.config) if options.config else None
-    config = load(file, flags={"memory.path": options.data_dir})
-    listen = places.socket_path(options.socket, options.data_dir)
-    return run(config, socket=listen, log_file=options.log_file)
+    os.umask(0o077)  # whatever is made from here on is its owner's alone
+    forbid_core_dumps()
+    config = settings(options)
+    note_config(options, config.memory.path)
+    try:
+        with own(config.memory.path) as owner:
+            owner.starting(options.log_file)
+            # Only now: a second daemon shall be refused before all this is loaded.
+            from memoryd.daemon import run
+
+            listen = named_socket(given(options))
+            return run(config, owner, socket=listen, log_file=options.log_file)
+    except StoreBusy as exc:
+        say(exc)
+        if options.log_file and (first := record.read(config.memory.path)):
+            announce(first)
+        return BUSY_EXIT
+
+
+def note_config(options: argparse.Namespace, data_dir: Path) -> None:
+    """Tell those who read no YAML which data directory the configuration file names."""
+    file = config_in_use(given(options))
+    if file and not told_data_dir(given(options)) and names_path(file):
+        record.note_config(file, data_dir)
 
 
 def mcp(options: argparse.Namespace) -> int:
     """The shim. The command takes it before it comes here; this is for those who call `main`."""
     from memoryd.shim import main
 
-    given = {
-        "--config": options.config,
-        "--data-dir": options.data_dir,
-        "--socket": options.socket,
-    }
-    return main(["mcp", *(word for flag in given.items() if flag[1] for word in flag)])
-
-
-def setup(options: argparse.Namespace) -> int:
-    """Find or fetch the model and prepare it, so that no call ever waits for it."""
-    from memoryd.config import load
-    from memoryd.wiring import prepare_model
-
-    file = Path(options.config) if options.config else None
-    config = load(file, flags={"memory.path": options.data_dir})
-    prepared = prepare_model(config, progress=note)
-    if options.json:
-        facts = {"model": prepared.identity, "dimension": prepared.dimension}
-        say_json(facts | {"folder": str(prepared.folder)})
-        return 0
-    say(f"Ready: {prepared.identity}, {prepared.dimension} numbers a vector")
-    say(f"In {prepared.folder}")
-    return 0
+    return main(["mcp", *(word for flag in given(options).items() for word in flag)])
 
 
 def status(options: argparse.Namespace) -> int:
     """Show how the daemon is; exit code 1 if none runs."""
-    from memoryd.client import DaemonUnavailable
-
     try:
-        found = asyncio.run(_status(options))
-    except DaemonUnavailable:
+        found = asyncio.run(ask(options))
+    except DaemonUnreachable:
+        raise
+    except DaemonUnavailable as exc:
         if not options.json:
             raise
-        listen = places.socket_path(options.socket, options.data_dir)
-        say_json({"health": "stopped", "socket": str(listen)})
+        place = str(target(options).place)
+        say_json({"health": "stopped", "socket": place, "error": error_facts(exc)})
         return 1
     if options.json:
         say_json(found)
@@ -97,38 +99,75 @@ def status(options: argparse.Namespace) -> int:
 
 def stop(options: argparse.Namespace) -> int:
     """End the daemon and wait until it is gone; it is no failure if none runs."""
-    pid = end_running(options)
+    from memoryd.cli_kill import kill, refuse_orphan
+
+    if options.kill:
+        return kill(options)
+    try:
+        pid = end_running(options)
+    except DaemonUnreachable as exc:
+        hint = kill_hint(options) if target(options).expected else exc.hint
+        raise DaemonUnreachable(exc.message, hint=hint) from exc
+    refuse_orphan(options)
     if options.json:
         say_json({"stopped": pid is not None, "pid": pid})
     elif pid is None:
-        say(f"No memoryd answers at {places.socket_path(options.socket, options.data_dir)}.")
+        say(f"No memoryd answers at {target(options).place}.")
     else:
         say(f"Stopped process {pid}.")
     return 0
 
 
+def kill_hint(options: argparse.Namespace, pid: int = 0) -> str:
+    """How to end what hangs, in the directory that was meant."""
+    if target(options).expected is None:
+        return f"Run: kill -KILL {pid}"
+    words = [word for flag in given(options).items() for word in flag]
+    return f"Run: {shlex.join(['memoryd', 'stop', '--kill', *words])}"
+
+
 def end_running(options: argparse.Namespace) -> int | None:
     """End the daemon that runs; its process, or None if there was none. Raises MemorydError if
     it does not end in time."""
-    from memoryd.client import DaemonUnavailable
-
-    try:
-        pid = asyncio.run(_status(options))["pid"]
-    except DaemonUnavailable:
+    if (found := running(options)) is None:
         return None
-    if not _end(pid):
+    pid = found["pid"]
+    if not end_process(pid):
         raise MemorydError(
             f"The daemon (process {pid}) has not ended within {END:g} seconds.",
             code="still_running",
-            hint=f"Run: kill -KILL {pid}",
+            hint=kill_hint(options, pid),
         )
     return pid
 
 
-async def _status(options: argparse.Namespace) -> Status:
+def running(options: argparse.Namespace, within: float | None = None) -> Status | None:
+    """What the daemon says of itself; None if none runs. DaemonUnreachable if one does and does
+    not answer, TimeoutError if not `within` seconds."""
+    if is_idle(options):
+        return None
+    try:
+        return asyncio.run(asyncio.wait_for(ask(options), within))
+    except DaemonUnreachable:
+        raise
+    except DaemonUnavailable:
+        return None
+
+
+def is_idle(options: argparse.Namespace) -> bool:
+    """Whether no process has the data directory. Told by its lock, without connecting: that would
+    start a daemon where systemd listens."""
+    meant = target(options)
+    if meant.socket is not None or meant.data_dir is None:
+        return False  # whoever listens there may serve any directory
+    return record.lock_holder(meant.data_dir) is None
+
+
+async def ask(options: argparse.Namespace, *, start: bool = False) -> Status:
+    """What the daemon says of itself, started first if it may be."""
     from memoryd.client import Client
 
-    async with Client(options.socket, data_dir=options.data_dir, timeout=PATIENCE) as daemon:
+    async with Client(**where(options), start=start, timeout=PATIENCE) as daemon:
         return await daemon.status()
 
 
@@ -143,16 +182,22 @@ def _facts(found: Status) -> dict[str, str]:
         facts["memories"] = f"{sum(counts.values())} ({each})"
         end = found.get("next_expiry")
         facts["next expiry"] = moment(end) if end else "none"
-        facts["sessions"] = f"{found.get('sessions', 0)} in RAM"
+        if doubt := found.get("clock_doubt"):
+            left = long_span(doubt["seconds_left"])
+            facts["clock"] = (
+                f"last believed {moment(doubt['believed'])}; nothing expired is deleted for {left} "
+                "more. If date and time are right: memoryd sweep --now"
+            )
+        facts["sessions"] = f"{found.get('sessions', 0)} at hand"
         facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
     if pending := found.get("pending_vectors"):
         former = found.get("former_model")
         meanwhile = f"{former} searches until all have one" if former else "found by words only"
-        facts["without vector"] = f"{pending}, {meanwhile}"
+        facts["not embedded"] = f"{pending}, {meanwhile}"
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
     facts |= _store_facts(found.get("store", {}))
-    facts["memory"] = size(found["resident_bytes"])
+    facts["RAM"] = size(found["resident_bytes"])
     disk = f"{size(found['disk_bytes'])} in {found['data_dir']}"
     facts["disk"] = f"{disk}, {size(found['disk_free_bytes'])} free"
     return facts
@@ -163,29 +208,45 @@ def _store_facts(store: dict[str, Any]) -> dict[str, str]:
     facts = {"backup": f"{moment(store['backup_at'])}"} if "backup_at" in store else {}
     if store.get("since_by") == "repair":
         facts["repaired"] = f"{moment(store['since'])}; nothing to do"
+    if others := store.get("other_collections"):
+        named = ", ".join(f"{name} ({rows} rows)" for name, rows in others.items())
+        facts["not served"] = f"other collections in this store: {named}; see store.collection"
     if aside := store.get("set_aside"):
         facts["set aside"] = f"{', '.join(aside)}; delete what you do not need"
     return facts
 
 
-def _end(pid: int) -> bool:
-    """Ask a process to end; whether it did, in time."""
+def end_process(pid: int, number: int = signal.SIGTERM) -> bool:
+    """Send a process the signal to end; whether it did, in time."""
     try:
         watch = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
     except ProcessLookupError:
         return True
+    return _ended(pid, watch, END)
+
+
+def wait_for_end(pid: int, seconds: float) -> bool:
+    """Whether a process ends by itself in this time."""
+    try:
+        watch = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except ProcessLookupError:
+        return True
+    return _ended(pid, watch, seconds)
+
+
+def _ended(pid: int, watch: int | None, seconds: float) -> bool:
     if watch is None:
-        return _gone(pid)
+        return _gone(pid, seconds)
     try:
         # The descriptor, not the number: it stays this process's, and tells at once.
-        return bool(select.select([watch], [], [], END)[0])
+        return bool(select.select([watch], [], [], seconds)[0])
     finally:
         os.close(watch)
 
 
-def _gone(pid: int) -> bool:
-    until = time.monotonic() + END
+def _gone(pid: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
             os.kill(pid, 0)

@@ -7,14 +7,12 @@ import asyncio
 import os
 from pathlib import Path
 
-from memoryd import places
+from memoryd.cli_daemon import ask
 from memoryd.cli_findings import CHECKS, Finding, Patient
+from memoryd.cli_target import setting_flags, settings, target
 from memoryd.cli_text import BOLD, clean, note, paint, say, say_json
-from memoryd.client import Client
-from memoryd.client_answers import Status
-from memoryd.errors import ConfigError, MemorydError
-
-PATIENCE = 15.0  # seconds for a daemon to say how it is
+from memoryd.errors import ConfigError, MemorydError, WrongDaemon
+from memoryd.launch_target import Target
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -35,25 +33,26 @@ def _examine(options: argparse.Namespace) -> list[Finding]:
     from memoryd.config import load
 
     found = []
-    flags = {"memory.path": options.data_dir}
     try:
-        config = load(Path(options.config) if options.config else None, flags=flags)
+        config = settings(options)
     except ConfigError as exc:
         found.append(Finding(exc.code, exc.message, exc.hint or "Correct it in an editor."))
-        where = {"MEMORYD_DATA_DIR": os.environ.get("MEMORYD_DATA_DIR", "")}
-        config = load(Path(os.devnull), where, flags)  # the rest is examined all the same
-    listen = places.socket_path(options.socket, options.data_dir)
+        told = {"MEMORYD_DATA_DIR": os.environ.get("MEMORYD_DATA_DIR", "")}
+        config = load(
+            Path(os.devnull), told, setting_flags(options)
+        )  # the rest is examined all the same
+    status = None
     try:
-        status = asyncio.run(_status(options))
+        meant = target(options)
+        status = asyncio.run(ask(options))
+    except WrongDaemon as exc:
+        found.append(Finding(exc.code, exc.message, exc.hint))
+    except ConfigError:  # told above
+        meant = Target({"--data-dir": str(config.memory.path)})
     except MemorydError:
-        status = None
-    patient = Patient(config, listen, status)
+        pass
+    patient = Patient(config, meant.place, status)
     return found + [finding for check in CHECKS for finding in check(patient)]
-
-
-async def _status(options: argparse.Namespace) -> Status:
-    async with Client(options.socket, data_dir=options.data_dir, timeout=PATIENCE) as daemon:
-        return await daemon.status()
 
 
 def _repaired(finding: Finding) -> bool:

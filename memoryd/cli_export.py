@@ -19,7 +19,7 @@ from memoryd.cli_forget import connect
 from memoryd.cli_jsonl import Writer
 from memoryd.cli_progress import Progress
 from memoryd.cli_store import require_store
-from memoryd.cli_text import clean, note, say, say_json
+from memoryd.cli_text import clean, counted, note, say, say_json
 from memoryd.errors import InvalidInput, MemorydError
 
 
@@ -29,7 +29,7 @@ def export(options: argparse.Namespace) -> int:
     if options.file == "-":
         count = asyncio.run(_export(options, sys.stdout.buffer))
         sys.stdout.buffer.flush()
-        note(f"Exported {count} memories.")
+        note(f"Exported {counted(count)}.")
         return 0
     path = Path(options.file)
     if path.exists() and not options.overwrite:
@@ -41,7 +41,7 @@ def export(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"exported": count, "file": str(path), "bytes": path.stat().st_size})
     else:
-        say(f"Exported {count} {'memory' if count == 1 else 'memories'} to {clean(str(path))}.")
+        say(f"Exported {counted(count)} to {clean(str(path))}.")
     return 0
 
 

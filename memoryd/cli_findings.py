@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -78,17 +79,14 @@ def check_socket(patient: Patient) -> Iterator[Finding]:
     remove = f"Run: rm {shlex.quote(str(path))}"
     if not stat.S_ISSOCK(path.lstat().st_mode):
         yield Finding("socket_in_the_way", f"{path} is not a socket, so nobody can listen.", remove)
-    elif not _is_locked(patient.data_dir / "daemon.lock"):
+    elif not _is_locked(patient.data_dir / "daemon.lock") and not places.is_listened_on(path):
         message = f"Nobody listens on the socket {path}; a killed daemon left it."
         yield Finding("socket_stale", message, remove, path.unlink)
 
 
 def check_owner(patient: Patient) -> Iterator[Finding]:
-    """A second daemon, one of other memories, or a worker that outlived its daemon."""
+    """A daemon that cannot be reached, or a worker that outlived its daemon."""
     status, lock = patient.status, patient.data_dir / "daemon.lock"
-    if status is not None and Path(status["data_dir"]).resolve() != patient.data_dir.resolve():
-        message = f"The daemon at {patient.socket} serves {status['data_dir']}, not these memories."
-        yield Finding("daemon_of_other_data", message, "Name the --socket of the right daemon.")
     if _is_locked(lock):
         owner = lock.read_text(errors="replace").strip() or "unknown"
         if status is None or owner != str(status["pid"]):
@@ -98,6 +96,27 @@ def check_owner(patient: Patient) -> Iterator[Finding]:
     elif status is None and _is_locked(patient.data_dir / "lock"):
         message = "The store worker of a daemon that is gone still has the memories open."
         yield Finding("worker_orphan", message, "Wait: it ends when its last call is done.")
+
+
+def check_variables(patient: Patient) -> Iterator[Finding]:
+    """Variables that move the memories for this shell, but not for the MCP clients that do not
+    pass them on to the servers they start."""
+    if patient.data_dir == places.data_dir():
+        yield from _moved("XDG_DATA_HOME", patient.home / places.UNIX_DATA, "the data directory")
+    if places.config_file().exists():
+        yield from _moved("XDG_CONFIG_HOME", patient.home / ".config", "the configuration file")
+
+
+def _moved(variable: str, usual: Path, what: str) -> Iterator[Finding]:
+    named = os.environ.get(variable)
+    if not named or sys.platform != "linux" or Path(named).resolve() == usual.resolve():
+        return
+    message = f"{variable} moves {what} to {named}; MCP clients may start memoryd without it."
+    hint = (
+        f"Name the directory as `memory.path` in {usual.parent}/.config/memoryd/config.yaml, or "
+        f"set {variable} in the `env` of each client's entry."
+    )
+    yield Finding("variable_not_passed", message, hint)
 
 
 def check_model(patient: Patient) -> Iterator[Finding]:
@@ -111,7 +130,8 @@ def check_model(patient: Patient) -> Iterator[Finding]:
         prepare_model(replace(patient.config, embedding=here))
     except EmbedError as exc:
         repair = partial(prepare_model, patient.config)
-        yield Finding(exc.code, exc.message, exc.hint or "Run: memoryd setup", repair)
+        looked = f" Looked at: {'; '.join(exc.tried)}." if exc.tried else ""
+        yield Finding(exc.code, exc.message + looked, exc.hint or "Run: memoryd setup", repair)
 
 
 def check_store(patient: Patient) -> Iterator[Finding]:
@@ -130,6 +150,18 @@ def check_store(patient: Patient) -> Iterator[Finding]:
         from memoryd.wiring import look_at_store
 
         yield from (Finding(*fault) for fault in look_at_store(patient.config))
+
+
+def check_clock(patient: Patient) -> Iterator[Finding]:
+    """A clock that leapt, so that the daemon deletes nothing that has expired."""
+    if patient.status is not None and (doubt := patient.status.get("clock_doubt")):
+        hours = doubt["seconds_left"] / 3600
+        message = (
+            f"The clock is days ahead of {doubt['believed']}, when it was last believed. Nothing "
+            f"expired is deleted until it has been steady for {hours:.1f} hours more."
+        )
+        hint = "Correct date and time; or, if they are right, run: memoryd sweep --now"
+        yield Finding("clock_doubted", message, hint)
 
 
 def check_disk(patient: Patient) -> Iterator[Finding]:
@@ -195,7 +227,9 @@ CHECKS = (
     check_files,
     check_socket,
     check_owner,
+    check_variables,
     check_disk,
+    check_clock,
     check_store,
     check_model,
     check_clients,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,13 +11,24 @@ from typing import Any
 
 from memoryd.cli_progress import Progress
 from memoryd.cli_store import require_store
-from memoryd.cli_text import DIM, age, clean, complain, paint, remaining, say, say_json
+from memoryd.cli_target import where
+from memoryd.cli_text import (
+    DIM,
+    age,
+    clean,
+    complain,
+    counted,
+    error_facts,
+    paint,
+    remaining,
+    say,
+    say_json,
+)
 from memoryd.client_answers import Memory
 from memoryd.client_govern import Culled, Governor
 from memoryd.errors import InvalidInput, NotFound
 
 CONFIRMATION = "forget everything"
-UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 NOTHING = {"since": 1, "until": 0}  # a filter that no memory can match
 SHOWN = 70  # characters of each memory in a preview
 
@@ -27,17 +37,15 @@ def forget(options: argparse.Namespace) -> int:
     """Delete for good, or with --dry-run say what would go; exit code 1 if a name was not there."""
     chosen = _selection(options)
     if options.memories and (chosen or options.everything):
-        raise InvalidInput(
-            "Say which memories by id or name, or by a filter, not both.", code="filter_with_names"
-        )
+        raise InvalidInput("Name memories or give a filter, not both.", code="filter_with_names")
     if options.memories:
         require_store(options)
         return asyncio.run(_forget_each(options))
     if not chosen and not options.everything:
         raise InvalidInput(
-            "This would not say what to forget.",
+            "Nothing to forget was named.",
             code="filter_empty",
-            hint="Name memories, give a filter such as --older-than 30d, or --everything.",
+            hint="Name memories, give a filter such as --older-than 30d, or use --everything.",
         )
     require_store(options)
     return asyncio.run(_forget_where(options, chosen))
@@ -45,16 +53,7 @@ def forget(options: argparse.Namespace) -> int:
 
 def connect(options: argparse.Namespace, timeout: float = 60.0) -> Governor:
     """The daemon, started if none runs."""
-    where = {"data_dir": options.data_dir, "config": options.config}
-    return Governor(options.socket, **where, start=True, timeout=timeout)
-
-
-def seconds(text: str) -> float:
-    """A span such as `90s`, `30min`, `12h`, `7d` or `2w`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip().lower())
-    if not found or found[2] not in UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of time, such as 12h or 7d")
-    return float(found[1]) * UNITS[found[2]]
+    return Governor(**where(options), start=True, timeout=timeout)
 
 
 def _selection(options: argparse.Namespace) -> dict[str, Any]:
@@ -76,7 +75,6 @@ async def _forget_each(options: argparse.Namespace) -> int:
             await daemon.forget_where(**NOTHING, dry_run=True, purge=True)
         for wanted in options.memories:
             if not await _forget_one(daemon, wanted, options):
-                complain(NotFound(f"There is no memory {wanted!r}."))
                 code = 1
         if options.purge and not options.dry_run:
             await daemon.forget_where(**NOTHING, purge=True)
@@ -84,19 +82,23 @@ async def _forget_each(options: argparse.Namespace) -> int:
 
 
 async def _forget_one(daemon: Governor, wanted: str, options: argparse.Namespace) -> bool:
+    """Forget it, or say what would go; whether it was there."""
+    answer: dict[str, Any]
     if options.dry_run:
         found = await daemon.get(wanted)
-        if options.json:
-            say_json({"exists": found is not None, "id": found["id"] if found else wanted})
-        elif found:
-            say(f"Would forget {_line(found, datetime.now(UTC))}")
-        return found is not None
-    answer = await daemon.forget(wanted)
+        is_there, sentence = found is not None, f"Would forget {_line(found)}" if found else ""
+        answer = {"exists": is_there, "id": found["id"] if found else wanted}
+    else:
+        answer = {**await daemon.forget(wanted)}
+        is_there, sentence = answer["success"], f"Forgot {clean(wanted)}"
+    missing = NotFound(f"There is no memory {wanted!r}.")
     if options.json:
-        say_json(answer)
-    elif answer["success"]:
-        say(f"Forgot {clean(wanted)}")
-    return answer["success"]
+        say_json(answer if is_there else answer | {"error": error_facts(missing)})
+    elif is_there:
+        say(sentence)
+    else:
+        complain(missing)
+    return is_there
 
 
 async def _forget_where(options: argparse.Namespace, chosen: Mapping[str, Any]) -> int:
@@ -135,9 +137,8 @@ def _preview(found: Culled, options: argparse.Namespace) -> None:
         say_json({**found, "dry_run": True})
         return
     say(f"Would forget {_counted(found['matched'], found['types'])}.")
-    now = datetime.now(UTC)
     for memory in found["first"]:
-        say(f"  {_line(memory, now)}")
+        say(f"  {_line(memory)}")
     if (more := found["matched"] - len(found["first"])) > 0:
         say(f"  and {more} more")
 
@@ -145,11 +146,11 @@ def _preview(found: Culled, options: argparse.Namespace) -> None:
 def _confirm(count: int) -> None:
     if not sys.stdin.isatty():
         raise InvalidInput(
-            f"All {count} memories would be forgotten, and nobody is here to confirm it.",
+            f"This would forget {counted(count)}, and there is no terminal to confirm it on.",
             code="not_confirmed",
             hint="Add --yes.",
         )
-    sys.stderr.write(f"All {count} memories will be deleted for good.\n")
+    sys.stderr.write(f"This deletes {counted(count)} for good: all there are.\n")
     sys.stderr.write(f"Type '{CONFIRMATION}' to go on: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != CONFIRMATION:
@@ -158,10 +159,11 @@ def _confirm(count: int) -> None:
 
 def _counted(count: int, types: Mapping[str, int]) -> str:
     each = ", ".join(f"{number} {type}" for type, number in sorted(types.items()))
-    return f"{count} {'memory' if count == 1 else 'memories'}" + (f" ({each})" if each else "")
+    return counted(count) + (f" ({each})" if each else "")
 
 
-def _line(memory: Memory, now: datetime) -> str:
+def _line(memory: Memory) -> str:
+    now = datetime.now(UTC)
     text = " ".join(clean(memory["content"]).split())
     short = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
     when = f"{memory['type']}, {age(memory, now)}, {remaining(memory, now)}"

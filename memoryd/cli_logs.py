@@ -12,17 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from memoryd import places
+from memoryd import record
+from memoryd.cli_target import target
 from memoryd.cli_text import DIM, clean, paint, say, say_json
 from memoryd.errors import NotFound
 
 LOOK = 0.2  # seconds between two looks at a log that is followed
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 HEAD = ("timestamp", "level", "event")  # of an event; the rest are its keys
 
 
 def logs(options: argparse.Namespace) -> int:
     """Show the end of the log; with --follow until interrupted."""
-    path = places.log_path(options.data_dir, options.socket)
+    path = _place(options)
     show = _show_json if options.json else _show
     try:
         with path.open(encoding="utf-8", errors="replace") as log:
@@ -35,10 +37,21 @@ def logs(options: argparse.Namespace) -> int:
             hint="A daemon in the foreground logs to its terminal, one of systemd to the journal: "
             "journalctl --user -u memoryd",
         ) from exc
-    if options.follow:
+    if not options.follow:
+        return 0
+    try:
         for line in _coming(path, end):
             show(line)
-    return 0
+    except KeyboardInterrupt:  # the only way to end it, so nothing to tell
+        pass
+    return INTERRUPTED
+
+
+def _place(options: argparse.Namespace) -> Path:
+    """Where the daemon says that it logs; else where one that we start would."""
+    meant = target(options)
+    known = record.read(meant.data_dir) if meant.data_dir and not meant.socket else None
+    return Path(known.log) if known and known.log else meant.log
 
 
 def _coming(path: Path, start: int) -> Iterator[str]:

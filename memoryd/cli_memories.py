@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from memoryd.cli_target import where
 from memoryd.cli_text import (
     BOLD,
     DIM,
@@ -83,7 +84,7 @@ def get(options: argparse.Namespace) -> int:
 
 
 def _connect(options: argparse.Namespace) -> Client:
-    return Client(options.socket, data_dir=options.data_dir, config=options.config, start=True)
+    return Client(**where(options), start=True)
 
 
 async def _store(options: argparse.Namespace, content: str) -> Stored:
@@ -144,9 +145,13 @@ def _how(stored: Stored) -> str:
     return "Replaced" if stored.get("replaced") else "Stored"
 
 
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
 def _until(memory: Memory) -> str:
     end = memory["expires_at"]
-    return "kept" if end is None else f"until {moment(end)}"
+    return "kept until forgotten" if end is None else f"kept until {moment(end)}"
 
 
 def _heading(hit: Hit, now: datetime) -> str:
@@ -174,8 +179,9 @@ def _facts(memory: Memory) -> dict[str, str]:
         "name": memory.get("name"),
         "type": memory["type"],
         "created": moment(memory["created_at"]),
-        "expires": _until(memory),
+        "expires": moment(memory["expires_at"]) if memory["expires_at"] else "never",
         "session": memory.get("session_id"),
     }
-    found |= {key: str(value) for key, value in memory["metadata"].items()}
+    # Under a name of their own, on one line: metadata must not pose as a field of the memory.
+    found |= {f"metadata.{key}": _one_line(value) for key, value in memory["metadata"].items()}
     return {clean(key): clean(value) for key, value in found.items() if value is not None}

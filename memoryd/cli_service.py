@@ -1,28 +1,49 @@
-"""`memoryd service`: have systemd or launchd keep the daemon."""
+"""`memoryd service`: let systemd or launchd run the daemon."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections.abc import Sequence
 
-from memoryd import service as units
-from memoryd.cli_daemon import end_running
+from memoryd import service as services
+from memoryd.cli_daemon import end_running, note_config
+from memoryd.cli_target import target
 from memoryd.cli_text import rows, say, say_json
+from memoryd.errors import MemorydError
 
 
 def service(options: argparse.Namespace) -> int:
-    """Install, remove or show the units of this user."""
-    manager = units.manager(units.command(options.config, options.data_dir, options.socket))
+    """Install, remove or show the service of this user."""
+    command = services.command(target(options))
+    manager = services.manager(command)
     if options.action == "status":
         return _show(manager.status(), options.json)
     if options.action == "uninstall":
         return _tell(manager.uninstall(), options.json)
-    # One that runs has the directory, and would take the socket's file with it when it ends.
-    pid = end_running(options)
-    done = manager.install()
-    if pid is not None:
-        done = replace(done, done=(f"Stopped process {pid}.", *done.done))
-    return _tell(done, options.json)
+    done, stopped = (manager.write(), []) if options.no_start else _install(manager, options)
+    note_config(options, command.data_dir)
+    return _tell(done, options.json, stopped)
+
+
+def _install(
+    manager: services.Manager, options: argparse.Namespace
+) -> tuple[services.Done, list[str]]:
+    """What was done, and what was stopped for it."""
+    stopped: list[str] = []
+
+    def release() -> None:
+        # One that runs has the directory, and would take the socket's file with it when it ends.
+        if (pid := end_running(options)) is not None:
+            stopped.append(f"Stopped process {pid}.")
+
+    try:
+        return manager.install(release), stopped
+    except MemorydError:
+        if stopped:  # it was there before us, so it is there after us
+            from memoryd.cli_start import begin
+
+            begin(options)
+        raise
 
 
 def _show(found: dict[str, object], json: bool) -> int:
@@ -34,14 +55,14 @@ def _show(found: dict[str, object], json: bool) -> int:
     return 0
 
 
-def _tell(done: units.Done, json: bool) -> int:
+def _tell(done: services.Done, json: bool, stopped: Sequence[str] = ()) -> int:
     if json:
-        say_json({"done": done.done, "to_run": done.to_run})
+        say_json({"done": [*stopped, *done.done], "to_run": done.to_run})
         return 0
-    for line in done.done:
+    for line in (*stopped, *done.done):
         say(line)
     if done.to_run:
-        say(done.why)
+        say("Left to run, in a login session:")
         for line in done.to_run:
             say(f"  {line}")
     return 0

@@ -1,4 +1,5 @@
-"""The verbs about the store as a whole: back it up, restore it, purge what was forgotten."""
+"""The verbs about the store as a whole: back it up, restore it, delete what has
+expired, purge what was forgotten."""
 
 from __future__ import annotations
 
@@ -8,10 +9,9 @@ import os
 import shutil
 from pathlib import Path
 
-from memoryd import places
-from memoryd.cli_daemon import end_running
-from memoryd.cli_text import clean, note, say, say_json, size
-from memoryd.client import DaemonUnavailable
+from memoryd.cli_daemon import end_running, running
+from memoryd.cli_target import settings, target, where
+from memoryd.cli_text import clean, counted, note, say, say_json, size
 from memoryd.client_admin import AdminClient, BackedUp
 from memoryd.errors import MemorydError, StoreError
 
@@ -27,19 +27,17 @@ def backup(options: argparse.Namespace) -> int:
     if options.json:
         say_json(made)
     else:
-        what = f"{made['memories']} memories, {size(made['bytes'])}"
-        say(f"Backed up {what}, to {clean(made['path'])}")
+        what = f"{counted(made['memories'])} ({size(made['bytes'])})"
+        say(f"Backed up {what} to {clean(made['path'])}")
     return 0
 
 
 def restore(options: argparse.Namespace) -> int:
     """Make the store from a backup. A daemon that runs is ended first."""
-    from memoryd.config import load
-    from memoryd.daemon import own
+    from memoryd.owner import own
     from memoryd.wiring import check_backup, restore_backup
 
-    file = Path(options.config) if options.config else None
-    config = load(file, flags={"memory.path": options.data_dir})
+    config = settings(options)
     path = Path(options.file).expanduser().absolute()
     check_backup(path)
     _check_running(options)
@@ -50,7 +48,7 @@ def restore(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"restored": count, "path": str(path)})
         return 0
-    say(f"Restored {count} {'memory' if count == 1 else 'memories'} from {clean(str(path))}")
+    say(f"Restored {counted(count)} from {clean(str(path))}")
     if pid is not None:
         say("The daemon was stopped for it; the next call starts it again.")
     return 0
@@ -63,18 +61,26 @@ def purge(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"purged": True})
     else:
-        say("Purged: what was forgotten is in no file any more, except in backups made before.")
+        say("Purged: forgotten memories are in no file any more, except in older backups.")
+    return 0
+
+
+def sweep(options: argparse.Namespace) -> int:
+    """Delete what has expired, as the daemon does every hour by itself."""
+    require_store(options)
+    deleted = asyncio.run(_sweep(options))
+    if options.json:
+        say_json({"deleted": deleted})
+    else:
+        say(f"Deleted {counted(deleted)} that had expired.")
     return 0
 
 
 def require_store(options: argparse.Namespace) -> None:
     """Refuse to work on a directory without memories: a typo would make an empty store there."""
-    from memoryd.config import load
-
-    file = Path(options.config) if options.config else None
-    config = load(file, flags={"memory.path": options.data_dir})
+    config = settings(options)
     is_there = (config.memory.path / "store").exists() or config.store.mode != "embedded"
-    if not is_there and not places.socket_path(options.socket, options.data_dir).exists():
+    if not is_there and not target(options).place.exists():
         raise StoreError(
             f"There are no memories in {config.memory.path}.",
             code="no_store",
@@ -82,19 +88,18 @@ def require_store(options: argparse.Namespace) -> None:
         )
 
 
-def _connect(options: argparse.Namespace, *, start: bool = True) -> AdminClient:
-    return AdminClient(
-        options.socket,
-        data_dir=options.data_dir,
-        config=options.config,
-        start=start,
-        timeout=PATIENCE,
-    )
+def _connect(options: argparse.Namespace) -> AdminClient:
+    return AdminClient(**where(options), start=True, timeout=PATIENCE)
 
 
 async def _backup(options: argparse.Namespace) -> BackedUp:
     async with _connect(options) as daemon:
         return await daemon.backup()
+
+
+async def _sweep(options: argparse.Namespace) -> int:
+    async with _connect(options) as daemon:
+        return await daemon.sweep(clock_is_right=options.now)
 
 
 async def _purge(options: argparse.Namespace) -> None:
@@ -104,21 +109,14 @@ async def _purge(options: argparse.Namespace) -> None:
 
 def _check_running(options: argparse.Namespace) -> None:
     """Refuse before anything is stopped: a daemon that runs knows what it holds."""
-    try:
-        count = asyncio.run(_count(options))
-    except DaemonUnavailable:
-        return
+    found = running(options)
+    count = sum(found.get("memories", {}).values()) if found else 0
     if count and not options.replace:
         raise StoreError(
-            f"There are {count} memories already.",
+            f"The store already holds {counted(count)}.",
             code="store_not_empty",
             hint="Add --replace to put the backup in their place.",
         )
-
-
-async def _count(options: argparse.Namespace) -> int:
-    async with _connect(options, start=False) as daemon:
-        return sum((await daemon.status()).get("memories", {}).values())
 
 
 def _copy(source: Path, folder: Path) -> Path:

@@ -39,12 +39,20 @@ def note(text: str) -> None:
     sys.stderr.write(f"Note: {clean(text)}\n")
 
 
-def complain(exc: MemorydError) -> None:
-    """What is wrong, and what to try."""
+def complain(exc: MemorydError, *, as_json: bool = False) -> None:
+    """What is wrong, and what to try. JSON goes to stdout: who reads it gets JSON in any case."""
+    if as_json:
+        say_json({"error": error_facts(exc)})
+        return
     sys.stdout.flush()
     sys.stderr.write(f"Error: {clean(exc.message)}\n")
     if exc.hint:
         sys.stderr.write(f"Try: {clean(exc.hint.removeprefix('Run: '))}\n")
+
+
+def error_facts(exc: MemorydError) -> dict[str, str]:
+    """An error as it is told in JSON."""
+    return {"code": exc.code, "message": exc.message, "hint": exc.hint.removeprefix("Run: ")}
 
 
 def paint(text: str, style: str) -> str:
@@ -62,6 +70,11 @@ def rows(facts: Mapping[str, str]) -> Iterable[str]:
     """Names and values, aligned."""
     width = max(map(len, facts), default=0)
     return (f"  {paint(name.ljust(width), DIM)}  {value}" for name, value in facts.items())
+
+
+def counted(count: int) -> str:
+    """`1 memory`, `2 memories`."""
+    return f"{count} {'memory' if count == 1 else 'memories'}"
 
 
 def span(seconds: float) -> str:

@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 from urllib.parse import quote
 
-from memoryd import places
 from memoryd.client_answers import (
     Cleared,
     ClientOptions,
@@ -35,11 +34,14 @@ from memoryd.client_answers import (
     Turn,
     Window,
 )
-from memoryd.client_errors import DaemonLost, DaemonUnavailable
-from memoryd.client_link import Address, Launch, Link
-from memoryd.errors import MemorydError, NotFound
+from memoryd.client_errors import DaemonLost
+from memoryd.client_link import Link, RemoteDoor
+from memoryd.errors import DaemonUnavailable, MemorydError, NotFound, WrongDaemon
+from memoryd.launch import Finder
+from memoryd.launch_target import Target
+from memoryd.places import absolute
 
-__all__ = ["Client", "DaemonLost", "DaemonUnavailable", "SyncClient"]
+__all__ = ["Client", "DaemonLost", "DaemonUnavailable", "SyncClient", "WrongDaemon"]
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -54,6 +56,7 @@ class Client:
         *,
         data_dir: Path | str | None = None,
         config: Path | str | None = None,
+        serves: Path | str | None = None,
         tcp: tuple[str, int] | None = None,
         token: str | None = None,
         start: bool = False,
@@ -61,10 +64,12 @@ class Client:
         timeout: float = 60.0,
     ) -> None:
         """`socket` or `data_dir` as in the flags of `memoryd serve`, or `tcp` with its `token`.
+        A daemon of another directory than `data_dir` or `serves` is refused with WrongDaemon.
         `start`: start a daemon if none runs, with `config` if given. `timeout` bounds a call."""
-        where = [str(place) if place is not None else None for place in (data_dir, socket, config)]
-        self._address = Address(places.socket_path(where[1], where[0]), tcp, token)
-        self._link = Link(self._address, Launch(*where) if start and tcp is None else None)
+        places = {"--data-dir": data_dir, "--socket": socket, "--config": config}
+        given = {flag: str(path) for flag, path in places.items() if path is not None}
+        target = Target(given, absolute(serves) if serves is not None else None)
+        self._link = Link(RemoteDoor(*tcp, token) if tcp else Finder(target, start=start))
         self._timeout = timeout
         self.session_id = session_id or str(uuid.uuid4())
 

@@ -1,4 +1,4 @@
-"""The client with the calls of whoever owns the machine: backup and purge."""
+"""The client with the calls of whoever owns the machine: backup, sweep and purge."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class AdminClient(Client):
     async def backup(self) -> BackedUp:
         """Have the daemon make a backup now."""
         return cast(BackedUp, await self._tool("backup", {}))
+
+    async def sweep(self, *, clock_is_right: bool = False) -> int:
+        """Delete what has expired; how many memories that were."""
+        answer = await self._tool("sweep", {"clock_is_right": clock_is_right})
+        return cast(int, answer["deleted"])
 
     async def audit(self) -> dict[str, int]:
         """How many memories the index and the store hold."""

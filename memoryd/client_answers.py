@@ -22,10 +22,11 @@ class Memory(TypedDict):
 
 
 class Stored(Memory):
-    """The memory as it is now. `duplicate`: an identical fact was already there."""
+    """The memory as it is now. `duplicate`: an identical fact was already there; `replaced`: the
+    name had another text before, which is gone."""
 
     duplicate: bool
-    replaced: NotRequired[bool]
+    replaced: bool
     warnings: list[str]
 
 
@@ -57,10 +58,12 @@ class Forgotten(TypedDict):
 
 
 class Turn(Memory):
-    """A message as it was recorded: a conversation memory with its place in the session."""
+    """A message as it was recorded: a conversation memory with its place in the session. `hint`:
+    how to come back to a session that was not named."""
 
     order: int
     warnings: list[str]
+    hint: NotRequired[str]
 
 
 class Message(TypedDict):
@@ -70,7 +73,7 @@ class Message(TypedDict):
     role: str
     content: str
     at: str
-    order: NotRequired[int]
+    order: int
     speaker: NotRequired[str]
 
 
@@ -80,6 +83,7 @@ class Window(TypedDict):
     notice: str
     session_id: str
     messages: list[Message]
+    hint: NotRequired[str]
 
 
 class Cleared(TypedDict):
@@ -87,6 +91,7 @@ class Cleared(TypedDict):
 
     session_id: str
     cleared: int
+    hint: NotRequired[str]
 
 
 class Progress(TypedDict):
@@ -97,6 +102,14 @@ class Progress(TypedDict):
     total: int
 
 
+class ClockDoubt(TypedDict):
+    """Why nothing expired is deleted: when the clock was last believed, and how long it is
+    watched still."""
+
+    believed: str
+    seconds_left: int
+
+
 class Status(TypedDict):
     """What the daemon says about itself. The counts are there once the memories are open."""
 
@@ -105,12 +118,14 @@ class Status(TypedDict):
     pid: int
     uptime_seconds: float
     data_dir: str
+    socket: str
     resident_bytes: int
     disk_bytes: int
     disk_free_bytes: int
     progress: NotRequired[Progress]
     memories: NotRequired[dict[str, int]]
     next_expiry: NotRequired[str | None]
+    clock_doubt: NotRequired[ClockDoubt | None]
     sessions: NotRequired[int]
     pending_vectors: NotRequired[int]
     model: NotRequired[str | None]
@@ -148,6 +163,7 @@ class ClientOptions(TypedDict, total=False):
 
     data_dir: Path | str | None
     config: Path | str | None
+    serves: Path | str | None
     tcp: tuple[str, int] | None
     token: str | None
     start: bool

@@ -1,10 +1,4 @@
-"""What can go wrong between a client and the daemon, and the daemon's own errors as ours.
-
-MemorydError
-├── DaemonUnavailable   nobody answers, or not as a memoryd; the call was not made
-│   └── DaemonNotStarted    it was to be started, and could not be
-└── DaemonLost          the connection ended, or the answer did not come, while a call ran
-"""
+"""What can go wrong while a client talks to the daemon, and the daemon's own errors as ours."""
 
 from __future__ import annotations
 
@@ -13,20 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoryd import errors
-from memoryd.errors import InvalidInput, MemorydError, StoreError
+from memoryd.errors import DaemonUnavailable, InvalidInput, MemorydError, StoreError
 
 
-class DaemonUnavailable(MemorydError):
-    """No daemon answers; the call was not made."""
-
-    code = "daemon_unavailable"
-    hint = "Run: memoryd serve"
-
-
-class DaemonNotStarted(DaemonUnavailable):
-    """A daemon was started for this call and ended at once."""
-
-    hint = ""
+class GreetingLost(DaemonUnavailable):
+    """The connection ended before the greeting was answered: a daemon on its way out does so."""
 
 
 class DaemonLost(MemorydError):

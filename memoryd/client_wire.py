@@ -7,15 +7,17 @@ import itertools
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from memoryd import __version__
-from memoryd.client_errors import DaemonLost, DaemonUnavailable, told, told_in_words
+from memoryd.client_errors import DaemonLost, GreetingLost, told, told_in_words
 from memoryd.errors import InvalidInput
 
 Message = dict[str, Any]
 
 PROTOCOL = "2025-11-25"
+EXPECT = "notifications/memoryd/expect"  # ours alone, see `doors.expect`
 METHOD_UNKNOWN = -32601
 # A page of a thousand long memories is one line.
 LONGEST_LINE = 1 << 30
@@ -43,17 +45,21 @@ class Wire:
     def lost(self) -> bool:
         return self._reading.done() or self._writer.is_closing()
 
-    async def greet(self, token: str | None) -> None:
-        """The handshake; DaemonUnavailable if the other side does not take it."""
+    async def greet(self, token: str | None = None, data_dir: Path | None = None) -> None:
+        """The handshake; GreetingLost if the other side does not take it, WrongDaemon if it
+        serves another data directory than the one that is named."""
         if token is not None:
             self._writer.write(token.encode() + b"\n")
+        if data_dir is not None:
+            named = {"data_dir": str(data_dir)}
+            self._writer.write(_line({"method": EXPECT, "params": named}))
         who = {"name": "memoryd-client", "version": __version__}
         hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": who}
         try:
             await self.request("initialize", hello)
             await self._send(_line({"method": "notifications/initialized"}))
         except DaemonLost as exc:
-            raise DaemonUnavailable(
+            raise GreetingLost(
                 "The connection was closed before the greeting was answered.",
                 hint="Check the token." if token is not None else "Run: memoryd status",
             ) from exc

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from memoryd.errors import ConfigError
+from memoryd.hosts import check_hosts
 from memoryd.places import config_file
 from memoryd.settings import SECTIONS, TYPES, Config, keys, variable
 
 # Short variables for what every process of one installation must agree on.
-SHORT_VARIABLES = {"MEMORYD_DATA_DIR": "memory.path"}
+DATA_DIR = "memory.path"
+SHORT_VARIABLES = {"MEMORYD_DATA_DIR": DATA_DIR}
+Found = dict[str, tuple[object, str]]  # key -> value and where it was set
 NOT_SETTINGS = {"MEMORYD_CONFIG", "MEMORYD_SOCKET"}  # read by whoever starts or connects
 
 
@@ -34,15 +37,37 @@ def load(
     `file` None: MEMORYD_CONFIG, else the user's file if there is one. `flags` maps
     `section.key` to a value; a flag that is None was not given.
     """
+    config = Config()
+    for found in sources(file, environ, flags):
+        config = _merge(config, found)
+    check_hosts(config.doors)
+    return config
+
+
+def sources(
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> tuple[Found, ...]:
+    """What file, environment and flags set; the later wins. Arguments as for `load`."""
     environ = os.environ if environ is None else environ
     named = file or (Path(environ["MEMORYD_CONFIG"]) if environ.get("MEMORYD_CONFIG") else None)
-    config = _merge(Config(), _from_file(named or config_file(), required=named is not None))
-    config = _merge(config, _from_environment(environ))
     given = {k: v for k, v in (flags or {}).items() if v is not None}
-    return _merge(config, {key: (value, f"flag for {key}") for key, value in given.items()})
+    return (
+        _from_file(named or config_file(), required=named is not None),
+        _from_environment(environ),
+        {key: (value, f"flag for {key}") for key, value in given.items()},
+    )
 
 
-Found = dict[str, tuple[object, str]]  # key -> value and where it was set
+def data_dir_in(file: Path) -> Path | None:
+    """The data directory that a configuration file names; None if it names none. Nothing else in
+    the file is checked: whoever looks for a daemon need not know every setting."""
+    found = _from_file(file, required=True).get(DATA_DIR)
+    if found is None:
+        return None
+    checked = _checked(DATA_DIR, *found)
+    return checked if isinstance(checked, Path) else None
 
 
 def _merge(config: Config, found: Found) -> Config:
@@ -72,7 +97,11 @@ def _from_file(path: Path, *, required: bool) -> Found:
     except yaml.YAMLError as exc:
         problem = " ".join(str(exc).split())
         raise ConfigError(f"The configuration file {where} is not valid YAML: {problem}.") from exc
-    return _flatten(data, where)
+    found = _flatten(data, where)
+    if isinstance(named := found.get(DATA_DIR, ("",))[0], str) and named:
+        # Beside the file, not where some process happens to be: they would disagree.
+        found[DATA_DIR] = (str(path.absolute().parent / Path(named).expanduser()), where)
+    return found
 
 
 def _flatten(data: object, where: str) -> Found:
@@ -133,7 +162,7 @@ def _unknown(key: str, known: list[str], where: str) -> ConfigError:
     return ConfigError(
         f"There is no setting `{key}` ({where}). The nearest is `{near[0]}`.",
         code="config_unknown_key",
-        hint="Every setting is listed in config/default.yaml.",
+        hint="Run: memoryd config --default",
     )
 
 
@@ -164,6 +193,8 @@ def _converted(value: object, wanted: Any) -> object | None:
         return Path(str(value)).expanduser().absolute() if _is_text(value) and value else None
     if wanted is str:
         return str(value) if _is_text(value) else None
+    if get_origin(wanted) is tuple:
+        return _texts(value)
     if get_origin(wanted) is dict:
         return dict(value) if _is_text_mapping(value) and isinstance(value, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -181,6 +212,15 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str | Path)
 
 
+def _texts(value: object) -> tuple[str, ...] | None:
+    """A list of texts; in a variable they may stand between commas."""
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    return None
+
+
 def _is_text_mapping(value: object) -> bool:
     return isinstance(value, dict) and all(
         isinstance(key, str) and isinstance(item, str) for key, item in value.items()
@@ -192,6 +232,8 @@ def _describe(wanted: Any) -> str:
         return "one of " + ", ".join(get_args(wanted))
     if get_origin(wanted) is dict:
         return "a mapping of text to text"
+    if get_origin(wanted) is tuple:
+        return "a list of texts"
     names = {int: "a whole number", float: "a number", bool: "true or false"}
     return names.get(wanted, "a path" if wanted is Path else "text")
 

@@ -1,4 +1,5 @@
-"""`memoryd serve`: own the data directory, listen, then open and load; stop cleanly.
+"""`memoryd serve`: listen, then open and load; stop cleanly. The data directory is owned before
+this is imported, so that a second daemon costs little.
 
 Listening comes first: a client never meets a refused connection while the daemon comes up, and
 the protocol's handshake never waits for the model.
@@ -11,7 +12,6 @@ import gc
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,14 +25,20 @@ from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.lines import Limits
 from memoryd.doors.server import McpServer
-from memoryd.doors.sockets import LineDoor, bind_local, bind_tcp
+from memoryd.doors.sockets import LineDoor, bind_first, bind_tcp
 from memoryd.doors.status import Status
 from memoryd.doors.tokens import read_token
 from memoryd.doors.web import serve_web
-from memoryd.errors import MemorydError, StoreBusy, StoreError
+from memoryd.errors import MemorydError
 from memoryd.observe import log_to_file, log_to_stderr
-from memoryd.permissions import data_faults, refuse
-from memoryd.places import raise_file_limit, try_lock
+from memoryd.owner import Owner, say
+from memoryd.places import (
+    SHORT_DIR,
+    fits_socket,
+    own_sockets,
+    raise_file_limit,
+    short_socket,
+)
 from memoryd.settings import Config, DoorSettings
 from memoryd.systemd import feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
@@ -41,22 +47,17 @@ from memoryd.wiring import open_engine
 log = structlog.get_logger()
 DRAIN = 6.0  # seconds for running calls when told to stop
 DEADLINE = 9.0  # seconds for everything
-BUSY_EXIT = 3  # another daemon serves this directory: nothing is wrong
 
 
-def run(config: Config, *, socket: Path, log_file: Path | None = None) -> int:
-    """Serve until told to stop; the exit code."""
-    os.umask(0o077)  # whatever is made from here on is its owner's alone
+def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | None = None) -> int:
+    """Serve until told to stop; the exit code. `socket` None: where its data directory has it."""
     log_to_file(log_file) if log_file else log_to_stderr()
     raise_file_limit()
     try:
-        with own(config.memory.path):
-            anyio.run(Daemon(config, socket).serve)
-    except StoreBusy as exc:
-        _say(exc)
-        return BUSY_EXIT
+        anyio.run(Daemon(config, owner, socket).serve)
     except MemorydError as exc:
-        _say(exc)
+        log.error("cannot_serve", code=exc.code)
+        say(exc)
         return 1
     return 0
 
@@ -64,19 +65,17 @@ def run(config: Config, *, socket: Path, log_file: Path | None = None) -> int:
 class Daemon:
     """The doors, the gate between them and the engine, and the order of start and stop."""
 
-    def __init__(self, config: Config, path: Path) -> None:
+    def __init__(self, config: Config, owner: Owner, socket: Path | None) -> None:
         self._config = config
-        self._path = path
+        self._owner = owner
+        self._socket = socket
         self._gate = Gate()
-        status = Status(self._gate, {"socket": str(path)}, config.memory.path)
-        self._server = McpServer(self._gate, status)
+        self._status = Status(self._gate, config.memory.path)
+        self._server = McpServer(self._gate, self._status)
         self._stopping = anyio.Event()
 
     async def serve(self) -> None:
-        passed = passed_socket()
-        listening, token = (passed, "") if passed else bind_local(self._path)
-        mine = None if passed else os.stat(self._path).st_ino
-        try:
+        with self._listening() as (listening, token):
             async with task_group() as tasks:
                 tasks.start_soon(self._watch_signals)
                 async with task_group() as doors:
@@ -86,16 +85,41 @@ class Daemon:
                     await self._serve_engine()
                     doors.cancel_scope.cancel()
                 tasks.cancel_scope.cancel()
-        finally:
-            _remove_socket(self._path, mine)
         log.info("stopped")
+
+    @contextmanager
+    def _listening(self) -> Iterator[tuple[socket.socket, str]]:
+        """The local door, recorded in the data directory for as long as it is there."""
+        if passed := passed_socket():
+            listening, token, path, mine = passed, "", Path(passed.getsockname()), None
+        else:
+            listening, token, path = bind_first(self._places())
+            mine = os.stat(path).st_ino
+        self._status.socket = str(path)
+        self._owner.listening(str(path), managed=mine is None)
+        try:
+            yield listening, token
+        finally:
+            self._owner.stopping()
+            _remove_socket(path, mine)
+
+    def _places(self) -> Iterator[Path]:
+        """Where to listen, the best place first. A place that was named is the only one."""
+        if self._socket is not None:
+            yield self._socket
+            return
+        for path in own_sockets(self._config.memory.path):
+            if fits_socket(path):
+                yield path
+        yield short_socket(self._config.memory.path)
 
     async def _open_doors(
         self, tasks: anyio.abc.TaskGroup, listening: socket.socket, token: str
     ) -> None:
         doors, lowlevel = self._config.doors, self._server.lowlevel
         limits = Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
-        local = LineDoor(lowlevel, limits, doors.max_connections, token, local=True)
+        serves = self._config.memory.path
+        local = LineDoor(lowlevel, limits, doors.max_connections, token, serves=serves)
         await tasks.start(local.serve, listening)
         if doors.tcp_port:
             token = read_token(_token_file(doors, self._config.memory.path))
@@ -145,43 +169,14 @@ class Daemon:
                 timer.start()
 
 
-@contextmanager
-def own(data_dir: Path) -> Iterator[None]:
-    """Be the only daemon of this directory inside the block; StoreBusy if there is another,
-    UnsafeFiles if others can reach it."""
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        refuse(data_faults(data_dir))
-        handle = os.open(data_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as exc:
-        raise StoreError(
-            f"The data directory {data_dir} cannot be used: {exc.strerror}.",
-            code="store_unwritable",
-            hint="Check that it exists, is yours and is writable, or choose another --data-dir.",
-        ) from exc
-    try:
-        if not try_lock(handle):
-            owner = os.pread(handle, 20, 0).decode(errors="replace").strip() or "unknown"
-            raise StoreBusy(f"Another memoryd (process {owner}) already serves {data_dir}.")
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
-        yield
-    finally:
-        os.close(handle)
-
-
 def _remove_socket(path: Path, inode: int | None) -> None:
     """Take our socket's file away, and nobody else's: one may have been put there since."""
     with contextlib.suppress(FileNotFoundError):
         if inode is not None and os.stat(path).st_ino == inode:
             path.unlink()
+            if path.parent.name.startswith(SHORT_DIR):
+                path.parent.rmdir()
 
 
 def _token_file(doors: DoorSettings, data_dir: Path) -> Path:
     return Path(doors.token_file).expanduser() if doors.token_file else data_dir / "token"
-
-
-def _say(exc: MemorydError) -> None:
-    log.error("cannot_serve", code=exc.code)
-    hint = exc.hint.removeprefix("Run: ")
-    sys.stderr.write(f"Error: {exc.message}\n" + (f"Try: {hint}\n" if hint else ""))

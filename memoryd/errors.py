@@ -9,6 +9,10 @@ MemorydError
 │   ├── StoreBusy          another process has this store open
 │   ├── StoreMismatch      the store was made for another model or schema
 │   └── StoreUnavailable   the store cannot be reached, or its worker keeps dying
+├── DaemonUnavailable  nobody answers, or not as a memoryd; the call was not made
+│   ├── DaemonNotStarted   it was to be started, and could not be
+│   └── DaemonUnreachable  a process has the data directory, but cannot be talked to
+├── WrongDaemon        the one that answers serves another data directory
 ├── OutOfMemory        there is not enough RAM for this now
 └── EmbedError         the embedding model could not do it
     ├── ModelMissing       no source has the model
@@ -57,6 +61,33 @@ class OutOfMemory(MemorydError):
         super().__init__(message)
 
 
+class DaemonUnavailable(MemorydError):
+    """No daemon answers; the call was not made."""
+
+    code = "daemon_unavailable"
+    hint = "Run: memoryd start"
+
+
+class DaemonNotStarted(DaemonUnavailable):
+    """A daemon was started for this call and ended at once, or could not be started."""
+
+    hint = ""
+
+
+class DaemonUnreachable(DaemonUnavailable):
+    """A process holds the data directory, so none can be started, and it does not answer."""
+
+    code = "daemon_unreachable"
+    hint = ""
+
+
+class WrongDaemon(MemorydError):
+    """The daemon at the socket serves another data directory than the one that was named."""
+
+    code = "daemon_of_other_data"
+    hint = "Name the --socket or the --data-dir of the right daemon."
+
+
 class ConfigError(MemorydError):
     """The configuration cannot be used; the message names the key and where it was set."""
 
@@ -96,9 +127,11 @@ class StoreUnavailable(StoreError):
 
 
 class EmbedError(MemorydError):
-    """The embedding model could not serve."""
+    """The embedding model could not serve. `tried`: where a model was looked for, each with the
+    reason why it is not used."""
 
     code = "embed_failed"
+    tried: tuple[str, ...] = ()
 
 
 class ModelMissing(EmbedError):
@@ -112,7 +145,7 @@ class ModelCorrupt(EmbedError):
     """A model file does not have the hash or the shape it should have."""
 
     code = "model_corrupt"
-    hint = "Remove the file and run: memoryd setup"
+    hint = "Remove the damaged file and try again."
 
 
 class BadVector(EmbedError):

@@ -1,7 +1,8 @@
 """User metadata: what may be in it, and when two values are equal.
 
 Accepted is what JSON can carry and give back unchanged: text, whole numbers, finite numbers,
-true/false, null, and lists and mappings of these. The rest is refused, never bent.
+true/false, null, and lists and mappings of these. The rest is refused, never bent; only the
+accents of keys are brought into one form.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoryd.errors import InvalidInput
+from memoryd.labels import has_hidden, normal_key, normal_name
 
 RESERVED = "memoryd:"  # keys of our own; a user's key may not begin like this
 MAX_BYTES = 16_384  # metadata describes a memory; it is not the memory
+TOO_LONG = f"Metadata is over {MAX_BYTES} bytes."
 MAX_DEPTH = 16
 MAX_BITS = 4096
 
@@ -25,7 +28,7 @@ def check_metadata(value: object) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise _refused("Metadata must be a mapping of names to values.")
-    clean: dict[str, Any] = _plain(value, "metadata", 0)
+    clean: dict[str, Any] = _plain(value, "metadata", 0, _Room())
     for key in clean:
         if key.startswith(RESERVED):
             raise InvalidInput(
@@ -34,8 +37,20 @@ def check_metadata(value: object) -> dict[str, Any]:
                 hint=f"Choose a key that does not begin with {RESERVED!r}.",
             )
     if len(json.dumps(clean).encode()) > MAX_BYTES:
-        raise _refused(f"Metadata is over {MAX_BYTES} bytes.")
+        raise _refused(TOO_LONG)
     return clean
+
+
+class _Room:
+    """How many bytes are left, so that too much is refused before all of it was looked at."""
+
+    def __init__(self) -> None:
+        self._left = MAX_BYTES
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise _refused(TOO_LONG)
 
 
 def canonical(value: object) -> str:
@@ -76,7 +91,8 @@ def check_text(text: str, what: str) -> None:
         raise _refused(f"{what} holds half of a character (a lone surrogate).") from exc
 
 
-def _plain(value: object, where: str, depth: int) -> Any:
+def _plain(value: object, where: str, depth: int, room: _Room) -> Any:
+    room.take(1)  # each value is a character of JSON at least
     if depth > MAX_DEPTH:
         raise _refused(f"{where} is nested more than {MAX_DEPTH} deep.")
     # Plain types, not subclasses of them: what is kept must be readable in another process.
@@ -87,6 +103,7 @@ def _plain(value: object, where: str, depth: int) -> Any:
             raise _refused(f"{where} is a number of more than {MAX_BITS} bits.")
         return int(value)
     if isinstance(value, str):
+        room.take(len(value))
         check_text(value, where)
         return plain_text(value)
     if isinstance(value, float):
@@ -94,18 +111,23 @@ def _plain(value: object, where: str, depth: int) -> Any:
             raise _refused(f"{where} is {value}, which no reader gets back unchanged.")
         return float(value)
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+        return [_plain(item, f"{where}[{i}]", depth + 1, room) for i, item in enumerate(value)]
     if isinstance(value, Mapping):
-        return _plain_mapping(value, where, depth)
+        return _plain_mapping(value, where, depth, room)
     raise _refused(f"{where} is of type {type(value).__name__}, which cannot be kept.")
 
 
-def _plain_mapping(value: Mapping[Any, Any], where: str, depth: int) -> dict[str, Any]:
+def _plain_mapping(value: Mapping[Any, Any], where: str, depth: int, room: _Room) -> dict[str, Any]:
     for key in value:
         if not isinstance(key, str):
             raise _refused(f"{where} has a key that is not text: {key!r}.")
+        room.take(len(key))
         check_text(key, f"A key of {where}")
-    return {plain_text(k): _plain(v, f"{where}.{k}", depth + 1) for k, v in value.items()}
+        if has_hidden(normal_key(key)):
+            raise _refused(f"{where} has a key with control or hidden characters: {key!a}.")
+    if len({normal_name(key) for key in value}) < len(value):
+        raise _refused(f"{where} has two keys that look alike.")
+    return {normal_key(k): _plain(v, f"{where}.{k}", depth + 1, room) for k, v in value.items()}
 
 
 def _unified(value: object) -> object:

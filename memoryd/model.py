@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
+from difflib import get_close_matches
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any
@@ -134,15 +135,18 @@ class Filter:
 def parse_type(value: object) -> MemoryType:
     """The type that a word stands for, older names included; InvalidInput for any other."""
     if isinstance(value, str):
-        word = value.strip().lower()
+        word = value[:50].strip().lower()
         if word in OLDER_NAMES:
             return OLDER_NAMES[word]
         try:
             return MemoryType(word)
         except ValueError:
             pass
+    # Short: to look for what is near, and to be shown.
+    given = value[:50] if isinstance(value, str) else type(value).__name__
+    near = get_close_matches(given.lower(), list(MemoryType), n=1)
     raise InvalidInput(
-        f"There is no memory type {value!r}.",
+        f"There is no memory type {given!r}." + (f" Did you mean {near[0]}?" if near else ""),
         code="type_unknown",
         hint="Use fact, conversation or context.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import sys
@@ -14,6 +15,11 @@ APP = "memoryd"
 # socket's path says the port and the token.
 HAS_UNIX_SOCKETS = hasattr(socket, "AF_UNIX")
 LOOPBACK = "127.0.0.1"
+SOCKET = "memoryd.sock"
+LONGEST_SOCKET = 100  # bytes of a path; the systems' limits are 104 and 108
+SESSIONS = Path("/run/user")  # where systemd keeps the runtime directory of each user
+SHORT_DIR = "memoryd-socket-"  # how the name begins of a directory for a socket alone
+UNIX_DATA = ".local/share"
 
 
 def _home(variable: str, unix: str, mac: str, windows: str) -> Path:
@@ -30,7 +36,7 @@ def _home(variable: str, unix: str, mac: str, windows: str) -> Path:
 
 def data_dir() -> Path:
     """Default home of the store."""
-    return _home("XDG_DATA_HOME", ".local/share", "Library/Application Support", "data")
+    return _home("XDG_DATA_HOME", UNIX_DATA, "Library/Application Support", "data")
 
 
 def config_file() -> Path:
@@ -43,23 +49,81 @@ def cache_dir() -> Path:
     return _home("XDG_CACHE_HOME", ".cache", "Library/Caches", "cache")
 
 
-def socket_path(socket: str | None = None, data: str | None = None) -> Path:
-    """Where the daemon listens, from the flags or else the environment.
+def own_sockets(data: Path) -> list[Path]:
+    """Where a daemon of this data directory listens if no socket is named, the best first."""
+    shared = runtime_sockets() if data == data_dir() else []
+    return [*shared, data / SOCKET]
 
-    Deliberately not from the configuration file: the shim has to agree, and reads no YAML. A
-    data directory of its own brings a socket of its own, so daemons can live side by side.
+
+def runtime_sockets() -> list[Path]:
+    """Sockets that a daemon of the default data directory may listen on, the best first.
+
+    The directory of the login session is ours even where its variable was not passed on, as MCP
+    SDKs do not. But it belongs to the data directory in the user's real home alone: whoever moved
+    HOME or XDG_DATA_HOME asked for other memories and must never meet these.
     """
-    environ = os.environ
-    for flag, place in (
-        (socket, data),
-        (environ.get("MEMORYD_SOCKET"), environ.get("MEMORYD_DATA_DIR")),
-    ):
-        if flag:
-            return Path(flag).expanduser().absolute()
-        if place:
-            return Path(place).expanduser().absolute() / "memoryd.sock"
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return (Path(runtime) / APP if runtime else data_dir()) / "memoryd.sock"
+    named = os.environ.get("XDG_RUNTIME_DIR")
+    folders = [Path(named)] if named and Path(named).is_absolute() else []
+    session = _session_dir()
+    if session is not None and session not in folders:
+        folders.append(session)
+    if session in folders and not _is_standard(data_dir()):
+        folders.remove(session)
+    return [folder / APP / SOCKET for folder in folders]
+
+
+def _session_dir() -> Path | None:
+    """The runtime directory of this user's login session, if there is one."""
+    if not hasattr(os, "getuid"):
+        return None
+    folder = SESSIONS / str(os.getuid())
+    try:
+        return folder if folder.stat().st_uid == os.getuid() else None
+    except OSError:
+        return None
+
+
+def _is_standard(folder: Path) -> bool:
+    """Whether this is where the user's memories are when no variable says otherwise."""
+    import pwd  # not on every platform
+
+    try:
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:  # a user without an entry, as in some containers
+        return False
+    return folder == home / UNIX_DATA / APP
+
+
+def short_socket(data: Path) -> Path:
+    """A private place with a short path, for a data directory whose own is too long: a socket's
+    path has about a hundred bytes at most. Made anew if there is no directory for such files."""
+    import tempfile
+
+    if found := short_runtime_socket(data):
+        return found
+    return Path(tempfile.mkdtemp(prefix=SHORT_DIR, dir="/tmp")) / _short_name(data)
+
+
+def short_runtime_socket(data: Path) -> Path | None:
+    """The same where there is a runtime directory; nothing is made."""
+    found = (place.with_name(_short_name(data)) for place in runtime_sockets())
+    return next((path for path in found if fits_socket(path)), None)
+
+
+def fits_socket(path: Path) -> bool:
+    """Whether the path is short enough for a socket."""
+    return not HAS_UNIX_SOCKETS or len(os.fsencode(path)) <= LONGEST_SOCKET
+
+
+def _short_name(data: Path) -> str:
+    import binascii
+
+    return f"{binascii.crc32(os.fsencode(data)):08x}.sock"
+
+
+def absolute(path: str | Path) -> Path:
+    """A path that means the same in another working directory."""
+    return Path(path).expanduser().absolute()
 
 
 def loopback(path: Path) -> tuple[int, str] | None:
@@ -71,14 +135,9 @@ def loopback(path: Path) -> tuple[int, str] | None:
     return int(port), token
 
 
-def log_path(data: str | None = None, socket: str | None = None) -> Path:
-    """Where a daemon that was started in the background writes its log: one for each that can
-    live beside the others."""
-    if place := data or os.environ.get("MEMORYD_DATA_DIR"):
-        return Path(place).expanduser().absolute() / "daemon.log"
-    if named := socket or os.environ.get("MEMORYD_SOCKET"):
-        return Path(named).expanduser().absolute().with_suffix(".log")
-    return _home("XDG_STATE_HOME", ".local/state", "Library/Logs", "log") / "daemon.log"
+def state_dir() -> Path:
+    """Home of logs."""
+    return _home("XDG_STATE_HOME", ".local/state", "Library/Logs", "log")
 
 
 def peer_uid(sock: Any) -> int | None:
@@ -92,6 +151,39 @@ def peer_uid(sock: Any) -> int | None:
         # struct xucred: version, uid, number of groups, groups; SOL_LOCAL 0, LOCAL_PEERCRED 1
         return int(struct.unpack_from("2I", sock.getsockopt(0, 1, 76))[1])
     return None
+
+
+def is_listened_on(path: Path) -> bool:
+    """Whether somebody accepts connections on a Unix socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:  # so many wait to be accepted that there is no room
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def hung_up(sock: Any) -> bool:
+    """Whether the other end is gone altogether; true where the system does not tell."""
+    if sock is None or not hasattr(select, "poll"):
+        return True
+    (poll := select.poll()).register(sock.fileno(), select.POLLIN)
+    return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
+
+
+def make_private(folder: Path) -> None:
+    """Make a directory and its missing parents, for us alone."""
+    if folder.is_dir():
+        return
+    make_private(folder.parent)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():  # else another was quicker
+            raise NotADirectoryError(f"not a directory: {folder}") from None
 
 
 def try_lock(handle: int) -> bool:
@@ -116,6 +208,21 @@ def try_lock(handle: int) -> bool:
     return True
 
 
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, as far as can be seen."""
+    if pid <= 0:
+        return False
+    if sys.platform == "win32":  # where signal 0 would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def raise_file_limit() -> None:
     """As many descriptors as we may have: each client is one."""
     if sys.platform != "win32":
@@ -124,3 +231,11 @@ def raise_file_limit() -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def forbid_core_dumps() -> None:
+    """A crash must not write the memories in RAM to a file, nor may a child allow it again."""
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

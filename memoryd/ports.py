@@ -5,6 +5,7 @@ Each port has several implementations under `adapters/` and one contract test-su
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +125,26 @@ class Shelf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of the clock: the last time that was believed, the latest that was read, and
+    for how many seconds the daemon has watched it run steadily since it leapt."""
+
+    believed: float
+    latest: float
+    steady: float
+
+
+class ClockRecord(Protocol):
+    """Where it is kept between starts."""
+
+    def load(self) -> Seen | None:
+        """What was saved last; None if nothing was, or if it is damaged."""
+
+    def save(self, seen: Seen) -> None:
+        """Replace what is there, whole or not at all; OSError if the disk will not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Backup:
     """A backup on disk; `memories` is None where only a glance was taken."""
 
@@ -173,16 +194,20 @@ class Store(Protocol):
         """See to it that no file of the store holds a byte of what was deleted."""
 
     async def compact(self) -> bool:
-        """The same if enough has been deleted to be worth it; whether it was done."""
+        """The same if enough has been deleted to be worth it; whether it was done. Also removes
+        what a purge, compaction or backup left that was cancelled."""
 
-    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
-        """One verified file with everything as it is now; of older ones the newest are kept.
+    async def backup(
+        self, folder: Path, keep: int, *, if_changed: bool = False, at: float | None = None
+    ) -> Backup | None:
+        """One verified file with everything as it is now, dated `at` or now. It and `keep` - 1
+        others remain: the newest of each day first, then the newest.
 
         `if_changed`: None, and no file, if the newest already holds just this.
         """
 
-    async def newest_backup(self, folder: Path) -> Backup | None:
-        """The newest backup in a folder."""
+    async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
+        """The backup in a folder that was made last, of those that are dated `until` or before."""
 
     async def status(self) -> Mapping[str, object]:
         """Facts for a person: mode, rows, schema, model, worker's pid and restarts."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memoryd.scrub_values import is_name, is_placeholder, is_random
+from memoryd.scrub_values import is_name, is_placeholder, is_random, is_random_letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,21 @@ def _is_key_block(text: str) -> bool:
     return re.search(r"[A-Za-z0-9+/=]{24}", text) is not None
 
 
+def _is_hub_token(text: str) -> bool:
+    """Random, also where chance gave it no digit; not the name of a class behind `hf_`."""
+    return is_random(text) or is_random_letters(text.removeprefix("hf_"))
+
+
+def _is_cookie(text: str) -> bool:
+    """A header with a value that is long and random: not `theme=dark`, not a count of visits."""
+    return any(is_random(value) for value in re.findall(r"=\s?([\w%.~+/-]{16,}+)", text))
+
+
+def _is_session(text: str) -> bool:
+    """The value of a session cookie; a UUID is as often the name of a session."""
+    return is_random(text) and UUID.match(text) is None
+
+
 def _is_password(text: str) -> bool:
     return not is_placeholder(text) and not is_name(text)
 
@@ -46,13 +61,17 @@ def _rule(
     return Rule(kind, tuple(hints.split()), re.compile(pattern, flags), holds)
 
 
-def _token(kind: str, hints: str, pattern: str, holds: Callable[[str], bool] = _always) -> Rule:
+def _token(
+    kind: str, hints: str, pattern: str, holds: Callable[[str], bool] = _always, flags: int = 0
+) -> Rule:
     """A token that stands alone, and does not begin in the middle of a word."""
-    return _rule(kind, hints, rf"(?<![A-Za-z0-9])(?:{pattern})", holds)
+    return _rule(kind, hints, rf"(?<![A-Za-z0-9])(?:{pattern})", holds, flags)
 
 
 B64 = r"[A-Za-z0-9+/]"
 URL64 = r"[A-Za-z0-9_-]"
+CRYPT64 = r"[A-Za-z0-9./]"  # the alphabet of crypt(3)
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 
 KEY_BLOCKS = (
     _rule(
@@ -102,7 +121,7 @@ VENDORS = (
     _token("SendGrid key", "sg.", rf"SG\.{URL64}{{16,64}}\.{URL64}{{16,}}+"),
     _token("npm token", "npm_", r"npm_[A-Za-z0-9]{30,}+"),
     _token("PyPI token", "pypi-", rf"pypi-AgE{URL64}{{40,}}+"),
-    _token("Hugging Face token", "hf_", r"hf_[A-Za-z0-9]{30,}+", is_random),
+    _token("Hugging Face token", "hf_", r"hf_[A-Za-z0-9]{30,}+", _is_hub_token),
     _token("Groq key", "gsk_", r"gsk_[A-Za-z0-9]{30,}+"),
     _token("xAI key", "xai-", r"xai-[A-Za-z0-9]{40,}+"),
     _token("Perplexity key", "pplx-", r"pplx-[A-Za-z0-9]{30,}+"),
@@ -114,6 +133,7 @@ VENDORS = (
     _token("Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
     _token("Telegram token", ":aa", rf"\d{{8,10}}:AA{URL64}{{30,}}+"),
     _token("Vault token", "hvs. hvb.", r"hv[sb]\.[\w-]{20,}+"),
+    _token("Terraform token", ".atlasv1.", rf"[A-Za-z0-9]{{10,20}}\.atlasv1\.{URL64}{{40,}}+=*+"),
     _token("Docker token", "dckr_", r"dckr_(?:pat|oat)_[\w-]{20,}+"),
     _token("Atlassian token", "atatt", r"ATATT3[\w=-]{50,}+"),
     _token("Linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{30,}+"),
@@ -127,7 +147,54 @@ VENDORS = (
     _token("Azure client secret", "q~", r"[\w~.-]{3}\dQ~[\w~.-]{30,40}"),
 )
 
+HASHES = (
+    _token("password hash", "$2", rf"\$2[abxy]?\$\d\d\${CRYPT64}{{53}}"),
+    _token(
+        "password hash",
+        "$argon2",
+        rf"\$argon2(?:id|i|d)\$(?:v=\d{{1,4}}\$)?[mtp=,0-9]{{8,60}}\${B64}{{8,}}+=*+\${B64}{{16,}}+=*+",
+    ),
+    _token(
+        "password hash",
+        "$1$ $5$ $6$ $apr1$",
+        rf"\$(?:[156]|apr1)\$(?:rounds=\d{{1,9}}\$)?{CRYPT64}{{1,16}}\${CRYPT64}{{22,}}+",
+    ),
+    _token(
+        "password hash",
+        "$y$ $gy$ $7$",
+        rf"\$(?:g?y|7)\${CRYPT64}{{1,64}}\$(?:{CRYPT64}{{1,86}}\$)?{CRYPT64}{{43}}",
+    ),
+    _token(
+        "password hash",
+        "pbkdf2",
+        # Of Django, of passlib and LDAP, of Werkzeug: algorithm, rounds, salt, hash.
+        r"(?:\$|\{)?pbkdf2[\w:-]{0,20}\}?[$:]?\d{1,9}\$"
+        r"[A-Za-z0-9+/.=_-]{1,64}\$[A-Za-z0-9+/.=_-]{20,}+",
+        flags=re.I,
+    ),
+    _token(
+        "password hash",
+        "scrypt",
+        r"\$?scrypt[$:][\w:=,$-]{3,60}\$[A-Za-z0-9+/.=_-]{20,}+",
+    ),
+)
+
 CARRIERS = (
+    _rule(
+        "session cookie",
+        "cookie",
+        r"\bCookie[\"']?\s?:\s?[\"']?"
+        r"(?P<secret>[\w.$-]{1,64}=[^\s;\"']{1,4096}(?:;\s?[\w.$-]{1,64}=[^\s;\"']{1,4096})*+)",
+        _is_cookie,
+        re.I,
+    ),
+    _rule(
+        "session cookie",
+        "sessid sessionid .sid",
+        r"(?:sessid|sessionid|connect\.sid)[\"']?\s?[=:]\s?[\"']?(?P<secret>[\w%.~+/-]{16,}+=*+)",
+        _is_session,
+        re.I,
+    ),
     _rule(
         "JSON web token",
         "eyj",
@@ -195,4 +262,4 @@ COMMANDS = (
     ),
 )
 
-RULES = KEY_BLOCKS + VENDORS + CARRIERS + COMMANDS
+RULES = KEY_BLOCKS + VENDORS + HASHES + CARRIERS + COMMANDS

@@ -16,7 +16,8 @@ CODE = re.compile(
     r"[A-Za-z_][\w.]*[(\[].*|[A-Za-z_]\w*\).+"  # a call or an index
     r"|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+"  # names within names
     r"|[a-z]+://.*|(?:arn|env|vault|file|ssm|ref):.*|!\w+"  # where it is kept
-    r"|\d{4}-\d\d-\d\d.*|\d+-?(?:bit|char|day|digit|hour|word).*",  # a date, a length
+    r"|\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./](?:\d{2,4})?|\d{1,3}[-–]\d{1,3}"  # dates, ranges  # noqa: RUF001
+    r"|\d+%.*|\d+-?(?:bit|char|day|digit|hour|word|stellig|mal|fach|zeichen|carac|cifr|chiffr).*",
     re.I | re.S,
 )
 PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@-]+)+/?|[A-Za-z]:\\.*")
@@ -35,7 +36,19 @@ ORDINARY = frozenset(
     "good here important incorrect invalid keepass kept known lastpass long lost missing nil none "
     "null number numeric object okay only optional pending private public random safe same secure "
     "short simple strong sufficient text there true unclear undefined unique unknown unset valid "
-    "weak wrong zero".split()
+    "weak wrong zero "
+    # German, French, Spanish and Italian.
+    "abgelaufen bekannt erforderlich falsch fehlt geheim gleich keines korrekt leer pflicht "
+    "richtig sicher unbekannt anders folgendermaßen "
+    "aucun correct expiré faux inconnu invalide modifié obligatoire oublié perdu requis sécurisé "
+    "vide "
+    "caducada correcta desconocida incorrecta inválida ninguna obligatoria olvidada requerida "
+    "secreta segura vacía "
+    "cambiata corretta dimenticata errata nessuna obbligatoria richiesta sbagliata scaduta segreta "
+    "sicura vuota".split()
+)
+HEX_KEY = re.compile(
+    r"(?:0x)?(?:[0-9a-f]{32}|[0-9a-f]{48}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})", re.I
 )
 SUFFIXES = ("ed", "ing", "able", "ible", "less", "en")
 
@@ -43,6 +56,17 @@ SUFFIXES = ("ed", "ing", "able", "ible", "less", "en")
 def is_random(text: str) -> bool:
     """Letters and digits mixed in one run, as no word has them."""
     return any(not run.isalpha() and not run.isdigit() for run in RUN.findall(text))
+
+
+def is_random_letters(text: str) -> bool:
+    """Letters in an order that no name has: large ones as often as small ones, or none at all."""
+    large = sum(c.isupper() for c in text)
+    return text.isalpha() and len(set(text)) >= 6 and (large == 0 or large * 4 >= len(text))
+
+
+def is_hex_key(text: str) -> bool:
+    """As many hexadecimal digits as a key has; 40 are a git hash."""
+    return HEX_KEY.fullmatch(text) is not None and is_random(text)
 
 
 def is_placeholder(text: str) -> bool:

@@ -20,6 +20,8 @@ class MemorySettings:
     cleanup_interval: float = field(default=3600.0, metadata={"least": 0.1})
     cleanup_batch: int = field(default=500, metadata={"least": 1, "most": 5000})
     conversation_days: float = field(default=30.0, metadata={"above": 0.0, "most": 36_500.0})
+    clock_gap_days: float = field(default=3.0, metadata={"above": 0.0})
+    clock_steady_hours: float = field(default=6.0, metadata={"least": 0.0})
     timezone: str = ""
     max_content_bytes: int = field(default=102_400, metadata={"least": 1})
     secrets: Literal["mask", "refuse", "allow"] = "mask"
@@ -75,12 +77,12 @@ class SearchSettings:
     limit: int = field(default=5, metadata={"least": 1, "most": 1000})
     min_score: float = field(default=0.3, metadata={"least": 0.0, "most": 1.0})
     exact_limit: int = field(default=250_000, metadata={"least": 0})
-    words_weight: float = field(default=0.7, metadata={"least": 0.0, "most": 10.0})
+    words_weight: float = field(default=2.0, metadata={"least": 0.0, "most": 10.0})
     neighbour_weight: float = field(default=0.35, metadata={"least": 0.0, "most": 1.0})
     answer_weight: float = field(default=0.4, metadata={"least": 0.0, "most": 1.0})
     session_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
-    length_weight: float = field(default=0.15, metadata={"least": 0.0, "most": 1.0})
-    speaker_weight: float = field(default=0.15, metadata={"least": 0.0, "most": 1.0})
+    length_weight: float = field(default=0.1, metadata={"least": 0.0, "most": 1.0})
+    speaker_weight: float = field(default=0.1, metadata={"least": 0.0, "most": 1.0})
     quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     nudge_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.1})
     rerank_model: str = ""
@@ -96,6 +98,7 @@ class DoorSettings:
     tcp_port: int = field(default=0, metadata={"least": 0, "most": 65_535})
     http_host: str = "127.0.0.1"
     http_port: int = field(default=0, metadata={"least": 0, "most": 65_535})
+    http_allowed_hosts: tuple[str, ...] = ()
     token_file: str = ""
     max_connections: int = field(default=1000, metadata={"least": 1})
     max_calls: int = field(default=64, metadata={"least": 1})

@@ -12,7 +12,8 @@ import signal
 import sys
 
 from memoryd.errors import InvalidInput
-from memoryd.shim_find import FLAGS, Finder
+from memoryd.launch import Finder, reap
+from memoryd.launch_target import FLAGS, Target
 from memoryd.shim_relay import STDOUT, Relay
 
 
@@ -27,11 +28,14 @@ def main(arguments: list[str], serve: list[str] | None = None) -> int:
     # Nothing here needs an orderly end, and Python's own SIGINT would print a traceback.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
+    # No zombie stays, even when a daemon that we started ends long after we found it.
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, lambda *_: reap())
     # A terminal is shared with the shell, which would find itself without blocking reads.
     shared = os.isatty(STDOUT)
     os.set_blocking(STDOUT, shared)
     try:
-        Relay(Finder(given, serve)).run()
+        Relay(Finder(Target(given), serve)).run()
     except ConnectionError:  # the client stopped listening
         pass
     finally:

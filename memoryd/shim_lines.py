@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 # A line up to this size is kept until it is whole, so that a daemon's death can neither tear nor
@@ -21,6 +22,9 @@ ANSWER = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?(-?\d+|"[ !#-\[\]-~]*"), ?"
 SESSION = (
     b'{"jsonrpc": "2.0", "method": "notifications/memoryd/session", '
     b'"params": {"session_id": "s-%s"}}\n'
+)
+EXPECT = (
+    b'{"jsonrpc": "2.0", "method": "notifications/memoryd/expect", "params": {"data_dir": %s}}\n'
 )
 
 Piece = tuple[bytes, bool]  # the bytes, and whether they are a whole line
@@ -123,10 +127,12 @@ class Conversation:
         self.awaited = ""
         return key == self._initialize_id
 
-    def greeting(self) -> bytes:
-        """What a new connection must hear first: which session goes on with it, so that the
-        client keeps its context window over a restart, and the handshake."""
-        return self._session + self._handshake()
+    def greeting(self, data_dir: Path | None = None) -> bytes:
+        """What a new connection must hear first: whose memories are meant, so that the daemon of
+        others refuses; which session goes on with it, so that the client keeps its context window
+        over a restart; and the handshake."""
+        expect = EXPECT % json.dumps(str(data_dir)).encode() if data_dir else b""
+        return expect + self._session + self._handshake()
 
     def _handshake(self) -> bytes:
         """The client's handshake, if it has made one."""

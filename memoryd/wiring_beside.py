@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -14,13 +14,13 @@ from anyio.abc import TaskStatus
 
 from memoryd.engine.engine import Engine
 from memoryd.engine.former import Former, Stock
-from memoryd.errors import EmbedError
-from memoryd.ports import Encoder, Shelf, Snapshot
+from memoryd.errors import MemorydError
+from memoryd.ports import Encoder, Reranker, Shelf, Snapshot
 from memoryd.settings import Config
 from memoryd.tasks import task_group
+from memoryd.wiring_model import Load, guarded, reason_of
 
 log = structlog.get_logger()
-Load = Callable[..., Encoder | None]
 
 
 async def serve_former(
@@ -32,25 +32,35 @@ async def serve_former(
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Search by the model before while this one makes its vectors, if that can still be loaded."""
-    found = await anyio.to_thread.run_sync(shelf.load)
-    if found is None or not engine.state()["pending_vectors"]:
-        shelf.clear()
+    try:
+        former = await _former(engine, config, shelf, load)
+    except Exception as exc:  # memories are found by words until they have their vectors
+        log.warning("former_model_failed", error=type(exc).__name__)
+        former = None
+    if former is None:
         task_status.started()
         return
-    model = str(found.about["model"])
-    encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
-    if encoder is None:
-        log.warning("former_model_missing", model=model)
-        task_status.started()
-        return
-    former = Former(encoder, config.embedding)
-    await engine.lend(former, await anyio.to_thread.run_sync(_stock, found))
-    del found  # in the former's own table now
-    log.info("former_model_searches", model=model)
+    log.info("former_model_searches", model=former.model)
     async with task_group() as tasks:
         tasks.start_soon(former.run)
         task_status.started()
         await engine.cover(former)
+
+
+async def _former(engine: Engine, config: Config, shelf: Shelf, load: Load) -> Former | None:
+    """The former model with its vectors, lent to the engine; None if there is nothing to lend."""
+    found = await anyio.to_thread.run_sync(shelf.load)
+    if found is None or not engine.state()["pending_vectors"]:
+        shelf.clear()
+        return None
+    model = str(found.about["model"])
+    encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
+    if encoder is None:
+        log.warning("former_model_missing", model=model)
+        return None
+    former = Former(encoder, config.embedding)
+    await engine.lend(former, await anyio.to_thread.run_sync(_stock, found))
+    return former
 
 
 def _load(config: Config, model: str, load: Load) -> Encoder | None:
@@ -65,8 +75,8 @@ def _load(config: Config, model: str, load: Load) -> Encoder | None:
                 memory=replace(config.memory, embedding_model=name),
                 embedding=replace(config.embedding, backend=backend),
             )
-            with contextlib.suppress(EmbedError):
-                encoder = load(asked, download=False)
+            with contextlib.suppress(MemorydError):
+                encoder = guarded(partial(load, asked, download=False))
                 if encoder is not None and encoder.model == model:
                     return encoder
     return None
@@ -82,11 +92,16 @@ def _stock(found: Snapshot) -> Stock:
 
 async def serve_reranker(engine: Engine, folder: str) -> None:
     """Load the cross-encoder beside everything else; every answer says so until it serves."""
-    from memoryd.adapters.rerank_onnx import load
-
     engine.attach_reranker(None, "The rerank model is being loaded.")
     try:
-        engine.attach_reranker(await anyio.to_thread.run_sync(load, folder))
-    except EmbedError as exc:
-        log.warning("rerank_model_unusable", code=exc.code)
+        load = partial(guarded, partial(_load_reranker, folder), "The rerank model")
+        engine.attach_reranker(await anyio.to_thread.run_sync(load, abandon_on_cancel=True))
+    except MemorydError as exc:
+        log.warning("rerank_model_unusable", code=exc.code, error=reason_of(exc))
         engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())
+
+
+def _load_reranker(folder: str) -> Reranker:
+    from memoryd.adapters.rerank_onnx import load  # late: the library it brings may not load
+
+    return load(folder)

@@ -24,20 +24,23 @@ def settings_page() -> str:
         "# Settings",
         "",
         "Set in `~/.config/memoryd/config.yaml`, by a variable, or by a flag; the later wins. ",
-        "`config/default.yaml` holds them all in one file. An unknown key is an error.",
+        "`memoryd config --default` prints them all as one file, `memoryd config` those in force",
+        "and where each was set. An unknown key is an error.",
     ]
-    section, comment = "", ""
+    section = ""
+    comment: list[str] = []  # its lines so far
     for line in text.splitlines():
         if line and not line.startswith((" ", "#")):
             section = line.rstrip(":")
         elif line.strip().startswith("#") and section:
-            comment = line.strip("# ")
+            comment.append(line.strip("# "))
         elif ":" in line and section:
             name = line.split(":")[0].strip()
             key, value = f"{section}.{name}", values[section][name]
             default = yaml.safe_dump(value, default_flow_style=True).split("\n")[0]
-            page += ["", f"## {key}", "", comment, ""]
+            page += ["", f"## {key}", "", *comment, ""]
             page += [f"Default `{default}`, variable `{variable(key)}`."]
+            comment = []
     return "\n".join(page).replace(" \n", "\n") + "\n"
 
 

@@ -3,17 +3,20 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# The Python that $PYTHON names and no other; without it the first that fits.
 python_for_venv() {
-    local candidate
-    for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python; do
-        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 &&
-            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    local candidate candidates=(python3 python3.13 python3.12 python3.11 python)
+    [ -z "${PYTHON:-}" ] || candidates=("$PYTHON")
+    for candidate in "${candidates[@]}"; do
+        if command -v "$candidate" >/dev/null 2>&1 &&
+            "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
+        then
             echo "$candidate"
             return
         fi
     done
-    echo "Error: Python 3.11 or newer is needed." >&2
-    echo "Try: install it, or name it: PYTHON=/path/to/python3.11 $0" >&2
+    echo "Error: Python 3.11, 3.12 or 3.13 is needed${PYTHON:+, and $PYTHON is none of them}." >&2
+    echo "Try: install it, or name it: PYTHON=/path/to/python3.12 $0" >&2
     return 1
 }
 

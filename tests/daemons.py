@@ -50,7 +50,7 @@ class Daemon:
     def start(self) -> Daemon:
         """Start it and wait until its memories are open."""
         self.process = self.spawn()
-        self.call("tools/call", name="forget_memory", arguments={})
+        self.call("tools/call", name="forget_memory", arguments={"memory_id": "nobody"})
         return self
 
     def connect(self, seconds: float = 60) -> socket.socket:

@@ -29,7 +29,7 @@ class Connection:
         with self.link, self.link.makefile("rb") as lines:
             for line in lines:
                 message = json.loads(line)
-                if message.get("method") == "notifications/memoryd/session":
+                if str(message.get("method")).startswith("notifications/memoryd/"):
                     continue
                 self.heard.append(line.decode())
                 if "id" in message and "method" in message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -61,12 +62,14 @@ class RamStore:
     async def compact(self) -> bool:
         return False
 
-    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
-        self.backups.append(Backup(str(folder), len(self.records), 0, 0.0))
+    async def backup(
+        self, folder: Path, keep: int, *, if_changed: bool = False, at: float | None = None
+    ) -> Backup | None:
+        self.backups.append(Backup(str(folder), len(self.records), 0, at or 0.0))
         return self.backups[-1]
 
-    async def newest_backup(self, folder: Path) -> Backup | None:
-        return self.backups[-1] if self.backups else None
+    async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
+        return next((b for b in reversed(self.backups) if b.created_at <= until), None)
 
     async def status(self) -> Mapping[str, object]:
         rows = sum(max(1, len(record.passages)) for record in self.records.values())

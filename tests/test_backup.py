@@ -7,13 +7,14 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from memoryd.adapters.backup_file import all_in, verify
+from memoryd.adapters.backup_file import BackupWriter, all_in, head, rotate, verify
 from memoryd.adapters.chroma import open_chroma
 from memoryd.adapters.chroma_backup import Restore
 from memoryd.cli import main
@@ -158,6 +159,54 @@ async def test_older_backups_go_and_an_unchanged_store_makes_none(tmp_path: Path
         assert replace(made, memories=None) == newest
 
 
+NOON = datetime(2026, 7, 1, 12).timestamp()
+DAY = 86_400.0
+
+
+def made_at(folder: Path, at: float, keep: int) -> Path:
+    """An empty backup of that time, with rotation."""
+    path = Path(BackupWriter(folder, IDENTITY, "v", at).finish().path)
+    rotate(folder, keep, path)
+    return path
+
+
+async def test_a_backup_just_made_outlives_those_dated_in_the_future(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY) as store:
+        for n in range(3):
+            await store.put(record(f"m{n}"))
+            await store.backup(files, keep=3, at=NOON + (40 + n) * DAY)
+        await store.put(record("last"))
+        made = await store.backup(files, keep=3, at=NOON)
+        assert made is not None
+        assert verify(Path(made.path)) == 4
+        assert len(all_in(files)) == 3
+        newest = await store.newest_backup(files)
+        assert newest is not None
+        assert newest.path == made.path, "the last one made, not the one with the latest date"
+        assert await store.backup(files, keep=3, if_changed=True) is None
+
+
+def test_many_backups_in_a_day_leave_those_of_the_days_before(tmp_path: Path) -> None:
+    week = [made_at(tmp_path, NOON + n * DAY, keep=7) for n in range(6)]
+    today = [made_at(tmp_path, NOON + 6 * DAY + n * 60, keep=7) for n in range(10)]
+    assert all_in(tmp_path) == [*week, today[-1]]
+    later = [made_at(tmp_path, NOON + (7 + n) * DAY, keep=7) for n in range(2)]
+    assert all_in(tmp_path) == [*week[2:], today[-1], *later]
+
+
+def test_few_days_are_filled_up_with_the_newest(tmp_path: Path) -> None:
+    made = [made_at(tmp_path, NOON + n * 60, keep=4) for n in range(6)]
+    assert all_in(tmp_path) == made[-4:]
+
+
+def test_what_counts_is_which_was_made_later_not_what_its_clock_said(tmp_path: Path) -> None:
+    ahead = made_at(tmp_path, NOON + 900 * DAY, keep=9)
+    right = [made_at(tmp_path, NOON - n * 60, keep=9) for n in range(3)]
+    assert all_in(tmp_path) == [ahead, *right]
+    assert [head(path)["created_at"] for path in right] == [NOON - n * 60 for n in range(3)]
+
+
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     made = Daemon(tmp_path / "data").start()
@@ -180,7 +229,7 @@ def test_the_verbs_back_up_purge_and_restore(
     made = json.loads(run("backup", str(tmp_path / "copy"), "--json"))
     assert made["memories"] == 1
     assert Path(made["path"]).parent == tmp_path / "copy"
-    assert "Backed up 1 memories" in run("backup")
+    assert "Backed up 1 memory (" in run("backup")
     daemon.tool("store_memory", content="a canary-6d1", name="second")
     daemon.tool("forget_memory", memory_id="second")
     run("purge")

@@ -56,11 +56,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_store_says_what_became_of_it(run: Any) -> None:
     said = run("store", "Tea is at four.")
     assert said.startswith("Stored fact ")
-    assert said.endswith(", kept\n")
+    assert said.endswith(", kept until forgotten\n")
     assert run("store", "Tea is at four.").startswith("Already known: fact ")
     run("store", "Coffee is at ten.", "--name", "coffee")
     assert run("store", "Coffee is at nine.", "--name", "coffee").startswith("Replaced fact ")
-    assert ", until 20" in run("store", "I am in the hall.", "--type", "context")
+    assert ", kept until 20" in run("store", "I am in the hall.", "--type", "context")
 
 
 def test_store_takes_every_option(run: Any) -> None:
@@ -70,6 +70,21 @@ def test_store_takes_every_option(run: Any) -> None:
     assert (stored["name"], stored["session_id"], stored["pinned"]) == ("all", "s1", True)
     ends = json.loads(run("store", "It ends.", "--expires-at", "2099-01-01T00:00:00Z", "--json"))
     assert datetime.fromisoformat(ends["expires_at"]) == datetime(2099, 1, 1, tzinfo=UTC)
+
+
+def test_what_is_stored_from_stdin_is_in_no_process_list(daemon: Daemon) -> None:
+    command = [sys.executable, "-m", "memoryd", "store", "-", "--socket", str(daemon.socket)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as storing:
+        assert storing.stdin is not None
+        storing.stdin.write(b"The surprise party is on Friday.")
+        storing.stdin.flush()
+        listed = Path(f"/proc/{storing.pid}/cmdline").read_bytes()
+        said, _ = storing.communicate(timeout=60)
+    assert b"store" in listed
+    assert b"surprise" not in listed
+    assert said.startswith(b"Stored fact ")
+    page = daemon.tool("search_memories", query="surprise party Friday")
+    assert page["results"][0]["content"] == "The surprise party is on Friday."
 
 
 def test_store_reads_stdin(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +133,28 @@ def test_get_shows_all_of_a_memory(run: Any) -> None:
     text, _, facts = run("get", "lines").partition("\n\n")
     assert text == "one\ntwo\nthree"
     shown = dict(line.split(maxsplit=1) for line in facts.splitlines())
-    assert shown.items() >= {"name": "lines", "session": "s3", "room": "attic"}.items()
-    assert shown["expires"] == "kept"
+    assert shown.items() >= {"name": "lines", "session": "s3", "metadata.room": "attic"}.items()
+    assert shown["expires"] == "never"
+
+
+def test_metadata_cannot_pose_as_a_field_of_the_memory(run: Any) -> None:
+    """What is shown as its id is what forget takes."""
+    posing = {
+        "id": "0" * 20,
+        "name": "other",
+        "type": "context",
+        "created": "x",
+        "note": "a\n  id  b",
+    }
+    words = [word for key, value in posing.items() for word in ("--metadata", f"{key}={value}")]
+    stored = json.loads(run("store", "Who am I?", "--name", "real", *words, "--json"))
+    _, _, facts = run("get", "real").partition("\n\n")
+    shown = [line.split(maxsplit=1) for line in facts.splitlines()]
+    assert [value for key, value in shown if key == "id"] == [stored["id"]]
+    assert [value for key, value in shown if key == "name"] == ["real"]
+    assert [value for key, value in shown if key == "type"] == ["fact"]
+    assert ["metadata.id", "0" * 20] in shown
+    assert ["metadata.note", "a id b"] in shown
 
 
 def test_forget_takes_several_and_tells_what_was_not_there(run: Any, capsys: Capture) -> None:
@@ -136,7 +171,7 @@ def test_forget_takes_several_and_tells_what_was_not_there(run: Any, capsys: Cap
 def test_an_unknown_memory_is_a_failure(run: Any) -> None:
     said = run("get", "nope", fails=1)
     assert said == "Error: There is no memory 'nope'.\nTry: Search for it, or check the id.\n"
-    assert run("get", "nope", "--json", fails=1) == said
+    assert run("get", "nope", "--json", fails=1) == ""
 
 
 @pytest.mark.parametrize(
@@ -163,7 +198,7 @@ def test_a_memory_cannot_drive_the_terminal(run: Any) -> None:
 def test_status_shows_the_whole_picture(run: Any, daemon: Daemon) -> None:
     said = run("status")
     assert said.startswith("memoryd 0.1.0  ready\n")
-    for name in ("uptime", "memories", "next expiry", "sessions", "model", "memory", "disk"):
+    for name in ("uptime", "memories", "next expiry", "sessions", "model", "RAM", "disk"):
         assert f"\n  {name} " in said
     assert str(daemon.folder) in said
     found = json.loads(run("status", "--json"))
@@ -181,10 +216,11 @@ def test_without_a_daemon(tmp_path: Path, capsys: Capture) -> None:
     there = ["--data-dir", str(tmp_path / "data")]
     socket = tmp_path / "data" / "memoryd.sock"
     assert main(["status", *there]) == 1
-    said = f"Error: No memoryd answers at {socket}.\nTry: memoryd serve\n"
+    said = f"Error: No memoryd answers at {socket}.\nTry: memoryd start\n"
     assert capsys.readouterr() == ("", said)
     assert main(["status", "--json", *there]) == 1
-    assert json.loads(capsys.readouterr().out) == {"health": "stopped", "socket": str(socket)}
+    found = json.loads(capsys.readouterr().out)
+    assert (found["health"], found["socket"]) == ("stopped", str(socket))
     assert main(["stop", *there]) == 0
     assert capsys.readouterr().out == f"No memoryd answers at {socket}.\n"
     assert main(["stop", "--json", *there]) == 0
@@ -236,10 +272,10 @@ def test_logs_follow_across_a_rotation(tmp_path: Path) -> None:
 def test_a_stop_that_takes_too_long_is_a_failure(
     home: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli_daemon, "_end", lambda pid: False)
+    monkeypatch.setattr(cli_daemon, "end_process", lambda pid: False)
     main(["store", "x", "--data-dir", str(home)])
     assert main(["stop", "--data-dir", str(home)]) == 1
-    assert "Try: kill -KILL" in capsys.readouterr().err
+    assert "Try: memoryd stop --kill" in capsys.readouterr().err
     monkeypatch.undo()
 
 
@@ -251,9 +287,9 @@ def test_the_end_of_a_process_is_waited_for(tells: bool, monkeypatch: pytest.Mon
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        assert cli_daemon._end(pid)
+        assert cli_daemon.end_process(pid)
         assert not is_running(pid)
-    assert cli_daemon._end(pid)
+    assert cli_daemon.end_process(pid)
 
 
 def test_failures_never_show_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -262,7 +298,9 @@ def test_failures_never_show_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys
 
     monkeypatch.setattr(cli_daemon, "status", broken)
     assert main(["status"]) == 1
-    assert capsys.readouterr().err == "Error: memoryd failed with ZeroDivisionError: oh\n"
+    assert capsys.readouterr().err == (
+        "Error: memoryd failed with ZeroDivisionError.\nTry: memoryd doctor\n"
+    )
 
 
 def test_interrupting_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,25 +309,6 @@ def test_interrupting_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cli_daemon, "status", interrupted)
     assert main(["status"]) == 130
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["dance"],
-        ["store"],
-        ["search", "x", "--limit", "many"],
-        ["store", "x", "--metadata", "novalue"],
-        ["logs", "-n", "-1"],
-        ["service", "dance"],
-    ],
-)
-def test_wrong_usage_exits_2(words: list[str], capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(words)
-    assert caught.value.code == 2
-    assert "usage: memoryd" in capsys.readouterr().err
 
 
 def test_a_bad_setting_is_told_by_serve(tmp_path: Path, capsys: Capture) -> None:
@@ -333,7 +352,8 @@ def test_quick_verbs_import_little(daemon: Daemon) -> None:
 
 def test_every_verb_has_help(capsys: Capture) -> None:
     text = parser().format_help()
-    verbs = "serve mcp status stop logs store search get forget export import setup service doctor"
+    verbs = "serve mcp status stop logs store search get forget export import setup config"
+    verbs += " service doctor"
     assert all(f"\n    {verb} " in text for verb in verbs.split())
 
 

@@ -10,6 +10,7 @@ import signal
 import socket
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +19,10 @@ from typing import Any
 import pytest
 
 from memoryd import cli_findings, places
+from memoryd.adapters.clock_file import ClockFile
 from memoryd.cli import main
 from memoryd.errors import ModelMissing
+from memoryd.ports import Seen
 from memoryd.settings import Config
 from tests.daemons import Daemon
 
@@ -69,6 +72,37 @@ def test_a_healthy_machine_has_no_faults(data: Path, capsys: Capture) -> None:
 def test_neither_has_one_before_the_first_start(data: Path, examine: Examine) -> None:
     assert examine(data.parent / "new")["healthy"]
     assert not (data.parent / "new").exists()
+
+
+def test_a_clock_that_leapt_is_told_and_can_be_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_EMBEDDING_BACKEND", "hash")
+    daemon = Daemon(tmp_path / "data").start()
+    try:
+        daemon.tool("store_memory", content="kept")
+        daemon.stop()
+        now = time.time()
+        assert now - json.loads((daemon.folder / "clock.json").read_text())["believed"] < 60
+        ClockFile(daemon.folder).save(Seen(now - 40 * 86_400, now - 40 * 86_400, 0.0))
+        daemon.start()
+        daemon.tool("store_memory", content="brief", expires_at=time.time() + 0.5)
+        where = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket)]
+        while daemon.status()["memories"]["fact"] == 2:  # until it has expired
+            assert time.time() < now + 60
+        assert main(["sweep", *where]) == 1
+        assert "memoryd sweep --now" in capsys.readouterr().err
+        assert main(["status", *where]) == 0
+        assert "nothing expired is deleted for 6" in capsys.readouterr().out
+        assert main(["doctor", *where]) == 1
+        assert "clock_doubted" in capsys.readouterr().out
+        assert main(["sweep", "--now", *where]) == 0
+        assert "Deleted 1 memory" in capsys.readouterr().out
+        assert daemon.status()["clock_doubt"] is None
+        main(["doctor", *where])
+        assert "clock_doubted" not in capsys.readouterr().out
+    finally:
+        daemon.stop()
 
 
 @pytest.mark.parametrize("name", ["", "store", "store/chroma.sqlite3", "daemon.lock", "token"])
@@ -137,7 +171,8 @@ def running(data: Path) -> Iterator[Daemon]:
 
 def test_a_second_daemon_is_found(running: Daemon, examine: Examine, tmp_path: Path) -> None:
     assert examine(running.folder, "--socket", str(running.socket))["healthy"]
-    found = examine(running.folder)
+    assert examine(running.folder)["healthy"]  # it is recorded where it listens
+    found = examine(running.folder, "--socket", str(running.socket.with_name("other")))
     assert codes(found) == ["daemon_elsewhere"]
     assert str(running.process.pid if running.process else None) in found["faults"][0]["message"]
     other = tmp_path / "other"
@@ -277,6 +312,26 @@ def test_a_bad_configuration_is_found(
     found = examine(data, "--config", str(file))
     assert codes(found) == ["config_unknown_key"]
     assert "`memory.path`" in found["faults"][0]["message"]
+
+
+@pytest.mark.parametrize("name", ["XDG_DATA_HOME", "XDG_CONFIG_HOME"])
+def test_a_variable_that_clients_do_not_pass_on_is_told(
+    data: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """MCP SDKs start servers without it: they would use other memories."""
+    usual = {"XDG_DATA_HOME": ".local/share", "XDG_CONFIG_HOME": ".config"}
+    for variable, place in usual.items():
+        monkeypatch.setenv(variable, str(tmp_path / place))
+    config = tmp_path / "XDG_CONFIG_HOME" / "memoryd" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("embedding: {backend: hash}")
+    assert main(["doctor"]) == 0
+    monkeypatch.setenv(name, str(tmp_path / name))
+    capsys.readouterr()
+    assert main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert codes(found) == ["variable_not_passed"]
+    assert name in found["faults"][0]["message"]
 
 
 def test_a_broken_client_entry_is_found(data: Path, examine: Examine, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ async def test_no_daemon_is_said_at_once_with_what_to_do(tmp_path: Path) -> None
     with pytest.raises(DaemonUnavailable) as caught:
         async with Client(tmp_path / "s"):
             pass
-    assert (caught.value.code, caught.value.hint) == ("daemon_unavailable", "Run: memoryd serve")
+    assert (caught.value.code, caught.value.hint) == ("daemon_unavailable", "Run: memoryd start")
 
 
 async def test_a_call_that_is_not_answered_ends_and_is_cancelled() -> None:

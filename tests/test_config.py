@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from memoryd.config import load
+from memoryd.config import data_dir_in, load
 from memoryd.errors import ConfigError
 from memoryd.places import data_dir
 from memoryd.settings import Config, keys, variable
@@ -188,3 +188,19 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
 def test_the_home_directory_is_expanded(tmp_path: Path) -> None:
     file = write(tmp_path, "memory: {path: ~/memories}")
     assert load(file, {}).memory.path == tmp_path / "memories"
+
+
+def test_a_relative_directory_is_beside_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where some process happens to be: daemon and command line would disagree."""
+    file = tmp_path / "c.yaml"
+    file.write_text("memory: {path: data}")
+    monkeypatch.chdir("/")
+    assert load(file, {}).memory.path == tmp_path / "data"
+    assert data_dir_in(file) == tmp_path / "data"
+    file.write_text("memory: {path: ~/data}")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert data_dir_in(file) == tmp_path / "home" / "data"
+    file.write_text("search: {no_such: setting}")  # for the daemon to complain of
+    assert data_dir_in(file) is None

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memoryd import places
+from memoryd import places, record
 from memoryd.client import SyncClient
 from tests.daemons import Daemon, Lines
 from tests.processes import is_running
@@ -170,6 +173,16 @@ def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -
         daemon.stop()
 
 
+def test_a_start_with_another_collection_says_what_else_is_there(tmp_path: Path) -> None:
+    Daemon(tmp_path / "data").start().stop()
+    other = Daemon(tmp_path / "data", MEMORYD_STORE_COLLECTION="work").start()
+    try:
+        assert other.status()["store"]["other_collections"] == {"memories": 0}
+        assert "other_collections" in other.log.read_text()
+    finally:
+        other.stop()
+
+
 def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="100").start()
     try:
@@ -212,6 +225,26 @@ def test_memory_text_is_never_logged(daemon: Daemon) -> None:
     assert canary not in daemon.log.read_text()
 
 
+def test_a_database_that_cannot_be_decoded_tells_no_memory_text(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
+    for n in range(7):
+        daemon.tool("store_memory", content=f"the canary number {n} sings")
+    daemon.stop()
+    with closing(sqlite3.connect(daemon.folder / "store" / "chroma.sqlite3")) as database:
+        database.execute(
+            "UPDATE embedding_metadata SET string_value = "
+            "CAST(CAST(string_value AS BLOB) || x'ff' AS TEXT) WHERE string_value LIKE '%canary%'"
+        )
+        database.commit()
+    for file in (daemon.folder / "store").glob("*/header.bin"):
+        file.write_bytes(b"")
+    assert daemon.spawn().wait(60) == 1
+    said = daemon.log.read_text()
+    assert "chroma.sqlite3" in said
+    assert "restore" in said
+    assert "canary" not in said
+
+
 def test_it_is_ready_and_stopping_for_systemd(daemon: Daemon) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         address = tempfile.mkdtemp(prefix="memoryd-test-") + "/notify"
@@ -226,6 +259,14 @@ def test_it_is_ready_and_stopping_for_systemd(daemon: Daemon) -> None:
         while "STOPPING=1" not in seen:
             seen.append(manager.recv(100).decode())
         assert daemon.process.wait(60) == 0
+
+
+def recorded(daemon: Daemon) -> tuple[int, str]:
+    """Who listens at the daemon's socket, by the record in its data directory."""
+    known = record.read(daemon.folder)
+    assert known is not None
+    assert known.socket == str(daemon.socket)
+    return known.pid, known.state
 
 
 def test_a_socket_that_systemd_passes_is_used_and_left(daemon: Daemon) -> None:
@@ -249,8 +290,10 @@ def test_a_socket_that_systemd_passes_is_used_and_left(daemon: Daemon) -> None:
     with early:
         assert early.open()["serverInfo"]["name"] == "memoryd"
         assert early.call("tools/list")["tools"]
+    assert recorded(daemon) == (daemon.process.pid, "listening")
     assert daemon.stop() == 0
     assert daemon.socket.exists()  # it is the service manager's
+    assert recorded(daemon) == (0, "managed")  # who looks for a daemon knocks there
     listening.close()
 
 
@@ -368,18 +411,27 @@ def test_it_stops_in_time_though_its_worker_is_stuck(daemon: Daemon) -> None:
         os.kill(worker, signal.SIGCONT)
 
 
+def test_a_crash_writes_no_core_dump(daemon: Daemon) -> None:
+    daemon.start()
+    assert daemon.process is not None
+    for pid in (daemon.process.pid, daemon.status()["store"]["pid"]):
+        assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
+
+
+def test_a_worker_forbids_core_dumps_itself() -> None:
+    """Whoever starts it: `memoryd restore` has no daemon."""
+    code = (
+        "import resource, sys; from memoryd.adapters.chroma_worker import main; main();"
+        "sys.stderr.write(str(resource.getrlimit(resource.RLIMIT_CORE)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, timeout=60
+    )
+    assert done.stderr == b"(0, 0)"
+
+
 def test_everything_it_makes_is_its_owners_alone(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="private")
     modes = {p: p.stat().st_mode & 0o077 for p in daemon.folder.rglob("*")}
     assert [path for path, mode in modes.items() if mode] == []
-
-
-def test_a_flag_for_the_directory_beats_a_variable_for_the_socket(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MEMORYD_SOCKET", "/env.sock")
-    assert places.socket_path(None, "/flag") == Path("/flag/memoryd.sock")
-    assert places.socket_path("/s", "/flag") == Path("/s")
-    assert places.socket_path() == Path("/env.sock")
-    assert places.log_path(None, "/a/s.sock") == Path("/a/s.log")

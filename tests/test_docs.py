@@ -18,6 +18,19 @@ def test_reference_pages_are_what_the_code_says(page: str) -> None:
     assert (ROOT / page).read_text() == PAGES[page](), "Run: .venv/bin/python -m scripts.docs"
 
 
+def test_the_text_of_each_setting_is_whole_sentences() -> None:
+    """None begins in the middle of what its comment says, or breaks off."""
+    from memoryd.settings import keys
+
+    page = (ROOT / "docs" / "settings.md").read_text()
+    found = dict(re.findall(r"^## ([\w.]+)\n\n(.+?)\n\nDefault", page, re.M | re.S))
+    assert list(found) == keys()
+    wrong = {key: text for key, text in found.items() if not re.match(r"[A-Z].*\.\Z", text, re.S)}
+    assert wrong == {}
+    exact = found["search.exact_limit"]
+    assert exact.startswith("Passages whose vectors are held in RAM and compared exactly")
+
+
 def test_every_dependency_is_justified() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].values()

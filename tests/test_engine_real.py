@@ -14,11 +14,13 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.abc
 import pytest
 
-from memoryd import wiring
+from memoryd import wiring, wiring_model
+from memoryd.adapters.chroma_link import Link, WorkerDied
 from memoryd.engine.engine import Engine
-from memoryd.errors import StoreBusy
+from memoryd.errors import StoreBusy, StoreUnavailable
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from memoryd.wiring import open_engine
 from tests.processes import until
@@ -62,6 +64,39 @@ async def in_parallel(jobs: Sequence[Callable[[], Awaitable[object]]], tasks: in
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with open_engine(configured(tmp_path)) as opened:
         yield opened
+
+
+async def test_forget_tells_the_truth_if_the_worker_dies_before_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered, ask = [0], Link._ask
+
+    async def silenced(
+        self: Link, process: anyio.abc.Process, name: str, args: tuple[object, ...]
+    ) -> object:
+        """The worker does what it is told; its first answers to a deletion never arrive."""
+        answer = await ask(self, process, name, args)
+        if name == "write" and args[2] and answered[0] > 0:
+            answered[0] -= 1
+            process.kill()
+            raise WorkerDied
+        return answer
+
+    monkeypatch.setattr(Link, "_ask", silenced)
+    async with open_engine(configured(tmp_path, "hash")) as engine:
+        once = (await engine.store("dies once")).memory.id
+        twice = (await engine.store("dies twice")).memory.id
+        many = [(await engine.store(f"one of many {n}")).memory.id for n in range(3)]
+        answered[0] = 1
+        assert (await engine.forget(once)).success
+        assert not (await engine.forget(once)).success
+        answered[0] = 2
+        with pytest.raises(StoreUnavailable):
+            await engine.forget(twice)
+        assert (await engine.forget(twice)).success
+        answered[0] = 1
+        culled = await engine.forget_where(engine.selection(memory_type="fact"))
+        assert (culled.matched, culled.forgotten) == (len(many), len(many))
 
 
 async def test_meaning_is_found_without_a_common_word(engine: Engine) -> None:
@@ -142,9 +177,9 @@ async def test_expired_while_the_engine_was_down_is_swept_at_start(tmp_path: Pat
     config, now = configured(tmp_path, "hash"), time.time()
     async with open_engine(config) as engine:
         for text in sentences(30):
-            await engine.store(text, "conversation")
+            await engine.store(text, "conversation", expires_at=now + 86_400)
         await engine.store("kept")
-    async with open_engine(config, clock=lambda: now + 31 * 86_400) as engine:
+    async with open_engine(config, clock=lambda: now + 2 * 86_400) as engine:
         await until(lambda: engine.count == 1)
         assert await engine._parts.store.count() == 1
 
@@ -245,7 +280,7 @@ async def test_a_model_that_is_missing_is_said_and_taken_up_when_it_comes(
         embedding=replace(config.embedding, download=False),
     )
     ready = wiring.models_cache()
-    monkeypatch.setattr(wiring, "RETRY", 0.05)
+    monkeypatch.setattr(wiring_model, "RETRY", 0.05)
     monkeypatch.setattr(wiring, "models_cache", lambda: tmp_path / "models")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     async with open_engine(config) as engine:

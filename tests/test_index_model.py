@@ -132,7 +132,6 @@ class Mix(RuleBasedStateMachine):
         session=SESSIONS,
         name=st.sampled_from([None, None, "one", "two"]),
         lives=st.sampled_from([None, 50.0, 5_000.0]),
-        speaker=st.sampled_from([None, "Anna", "Tom"]),
     )
     def store(
         self,
@@ -141,7 +140,6 @@ class Mix(RuleBasedStateMachine):
         session: str | None,
         name: str | None,
         lives: float | None,
-        speaker: str | None,
     ) -> str:
         stored = self.host.call(
             self.engine.store,
@@ -150,15 +148,19 @@ class Mix(RuleBasedStateMachine):
             session_id=session,
             name=name,
             expires_at=None if lives is None else self.host.now + lives,
-            metadata={"speaker": speaker} if speaker else None,
         )
         self.model[stored.memory.id] = stored.memory
         found: str = stored.memory.id
         return found
 
-    @rule(target=ids, text=TEXTS, role=st.sampled_from(["user", "assistant"]))
-    def say(self, text: str, role: str) -> str:
-        said = self.host.call(self.engine.add_turn, role, text, "s").memory
+    @rule(
+        target=ids,
+        text=TEXTS,
+        role=st.sampled_from(["user", "assistant"]),
+        speaker=st.sampled_from([None, "Anna", "Tom"]),
+    )
+    def say(self, text: str, role: str, speaker: str | None) -> str:
+        said = self.host.call(self.engine.add_turn, role, text, "s", speaker).memory
         self.model[said.id] = said
         found: str = said.id
         return found
@@ -172,9 +174,7 @@ class Mix(RuleBasedStateMachine):
     @rule(id=ids, pinned=st.booleans(), tag=st.integers(0, 2))
     def relabel(self, id: str, pinned: bool, tag: int) -> None:
         if self.alive(id):
-            changed = self.host.call(
-                self.engine.update, id, pinned=pinned, metadata={"tag": tag, "speaker": "Tom"}
-            )
+            changed = self.host.call(self.engine.update, id, pinned=pinned, metadata={"tag": tag})
             self.model[id] = changed
 
     @rule(target=ids, id=consumes(ids))

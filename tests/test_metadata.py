@@ -10,16 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.errors import InvalidInput
+from memoryd.labels import has_hidden, normal_key, normal_name
 from memoryd.metadata import MAX_BYTES, RESERVED, canonical, check_metadata, mapped
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 ) | text
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3)
+seen = text.map(normal_name).filter(
+    lambda key: not has_hidden(key) and normal_key(key) == key == normal_name(key)
 )
-keys = text.filter(lambda key: not key.startswith(RESERVED))
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(seen, inner, max_size=3)
+)
+keys = seen.filter(lambda key: not key.startswith(RESERVED))
 
 
 @given(st.dictionaries(keys, values, max_size=5))
@@ -41,6 +45,13 @@ def test_what_json_can_carry_is_kept(metadata: dict[str, Any]) -> None:
         {"a": {2: "b"}},
         {"a": "\ud800"},
         {"\udfff": 1},
+        {"ro\u200bom": 1},
+        {"\u202eroom": 1},
+        {"a": {"room\u2060": 1}},
+        {"two\nlines": 1},
+        {"a": 1, "\uff41": 2},
+        {"a": 1, "a ": 2},
+        {"a": 1, "a\u00a0": 2},
         {"a": "x" * MAX_BYTES},
         [("a", 1)],
         "text",
@@ -51,6 +62,10 @@ def test_what_nobody_gets_back_unchanged_is_refused(metadata: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_metadata(metadata)
     assert refused.value.code == "metadata_invalid"
+
+
+def test_the_accents_of_a_key_have_one_form() -> None:
+    assert check_metadata({"cafe\u0301": "cafe\u0301"}) == {"caf\u00e9": "cafe\u0301"}
 
 
 def test_endless_nesting_is_refused() -> None:

@@ -19,7 +19,7 @@ from memoryd.adapters.chroma import open_chroma
 from memoryd.adapters.chroma_remodel import _Vectors
 from memoryd.adapters.shelf import FORMER, FileShelf
 from memoryd.engine.engine import Engine
-from memoryd.errors import EmbedError, ModelMissing, StoreMismatch
+from memoryd.errors import EmbedError, ModelMissing
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Encoder, Identity, Passage, Record
 from memoryd.settings import Config
@@ -221,8 +221,13 @@ async def test_a_model_that_is_not_there_takes_over_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(wiring, "load_encoder", missing)
-        with pytest.raises(StoreMismatch, match=r"hash-384.*all-MiniLM-L6-v2"):
-            async with open_engine(configured(tmp_path)):
-                pass
+        async with open_engine(configured(tmp_path)) as engine:
+            page = await engine.search("x")
+            assert len(page.hits) == 1
+            assert "No source has it." in page.warnings[0]
+            assert (await engine.store_status())["model"] == "hash-384"
+            await engine.store("y z")
     async with open_engine(configured(tmp_path, "hash")) as engine:
         assert len((await engine.search("x")).hits) == 1
+        await until(lambda: not engine.state()["pending_vectors"])
+        assert (await engine.search("z")).warnings == ()

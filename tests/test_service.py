@@ -5,21 +5,31 @@ from __future__ import annotations
 import json
 import plistlib
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from memoryd import service
+from memoryd import record, service
 from memoryd.cli import main
+from memoryd.launch_target import Target
 from memoryd.service_units import units
 from tests.processes import is_running
 
 UNITS = Path(__file__).parent.parent / "systemd"
 NAMES = ("memoryd.service", "memoryd.socket")
 Capture = pytest.CaptureFixture[str]
+
+
+class Running(NamedTuple):
+    """A daemon that runs: the flags that place it, and its process."""
+
+    flags: list[str]
+    pid: int
 
 
 class FakeManager:
@@ -98,21 +108,153 @@ def test_install_writes_the_units_and_tells_systemd(
     assert shutil.which(command.removeprefix("ExecStart=").split()[0])
     assert (place / "memoryd.socket").read_text() == units()["memoryd.socket"]
     told = systemctl.heard()
-    assert told[-2:] == ["--user daemon-reload", "--user enable --now memoryd.socket"]
+    assert told[-3:] == [
+        "--user daemon-reload",
+        "--user enable memoryd.socket",
+        "--user restart memoryd.socket",
+    ]
 
 
-def test_install_without_a_manager_says_what_to_run(
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Iterator[Running]:
+    """A daemon in the background that nobody keeps; ended afterwards."""
+    monkeypatch.setenv("MEMORYD_EMBEDDING_BACKEND", "hash")
+    flags = ["--data-dir", str(tmp_path / "data")]
+    assert main(["start", "--json", *flags]) == 0
+    yield Running(flags, json.loads(capsys.readouterr().out)["pid"])
+    main(["stop", *flags])
+
+
+@pytest.mark.parametrize("has_command", [True, False], ids=["systemctl fails", "no systemctl"])
+def test_install_without_a_manager_changes_nothing(
+    has_command: bool,
+    folder: Path,
+    running: Running,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a container: the daemon goes on, no file is written, and it is a failure."""
+    monkeypatch.setenv("PATH", str(folder))
+    if has_command:
+        FakeManager(folder, "systemctl").answers("echo 'Failed to connect to bus' >&2; exit 1")
+    assert main(["service", "install", *running.flags]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("Error: No systemd user manager answers here; nothing was changed.")
+    assert "Try: memoryd start" in said.err
+    assert not (tmp_path / "config").exists()
+    assert is_running(running.pid)
+    assert main(["service", "install", "--json", *running.flags]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["error"]["code"] == "service_manager_missing"
+    assert is_running(running.pid)
+
+
+def test_the_files_alone_can_be_written(
     systemctl: FakeManager, tmp_path: Path, capsys: Capture
 ) -> None:
+    """For the making of an image, where no manager runs."""
     systemctl.answers("exit 1")
-    assert main(["service", "install", "--json"]) == 0
+    assert main(["service", "install", "--no-start", "--json"]) == 0
     assert (tmp_path / "config" / "systemd" / "user" / "memoryd.service").exists()
-    assert json.loads(capsys.readouterr().out)["to_run"] == [
-        "systemctl --user daemon-reload",
-        "systemctl --user enable --now memoryd.socket",
-    ]
+    left = ["systemctl --user daemon-reload", "systemctl --user enable --now memoryd.socket"]
+    assert json.loads(capsys.readouterr().out)["to_run"] == left
+    assert main(["service", "install", "--no-start"]) == 0
+    assert f"Left to run, in a login session:\n  {left[0]}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("refused", ["daemon-reload", "enable", "restart"])
+def test_an_install_that_fails_leaves_all_as_it_was(
+    refused: str, systemctl: FakeManager, running: Running, tmp_path: Path, capsys: Capture
+) -> None:
+    systemctl.answers(f'case "$*" in *{refused}*) echo "no way" >&2; exit 1;; *) echo ok;; esac')
+    assert main(["service", "install", *running.flags]) == 1
+    assert "no way" in capsys.readouterr().err
+    assert list((tmp_path / "config" / "systemd" / "user").iterdir()) == []
+    assert main(["status", "--json", *running.flags]) == 0
+    pid = json.loads(capsys.readouterr().out)["pid"]
+    assert pid == running.pid or refused == "restart"  # which comes after the daemon was ended
+    if refused != "daemon-reload":
+        assert "--user disable --now memoryd.socket" in systemctl.heard()
+
+
+def test_an_install_that_fails_puts_older_units_back(
+    systemctl: FakeManager, tmp_path: Path
+) -> None:
     assert main(["service", "install"]) == 0
-    assert "  systemctl --user daemon-reload\n" in capsys.readouterr().out
+    unit = tmp_path / "config" / "systemd" / "user" / "memoryd.socket"
+    old = unit.read_text()
+    systemctl.answers('case "$*" in *enable*) exit 1;; *) echo ok;; esac')
+    assert main(["service", "install", "--data-dir", str(tmp_path / "other")]) == 1
+    assert unit.read_text() == old
+    assert "--user disable --now memoryd.socket" not in systemctl.heard()
+
+
+def answering_for(pid: int) -> str:
+    return f'case "$*" in *MainPID*) echo {pid};; *) echo ok;; esac'
+
+
+def test_restart_is_systemds_if_the_daemon_is(
+    systemctl: FakeManager, running: Running, capsys: Capture
+) -> None:
+    assert main(["service", "install", "--no-start", *running.flags]) == 0
+    systemctl.answers(answering_for(running.pid))
+    assert main(["restart", *running.flags]) == 0
+    assert systemctl.heard()[-1] == "--user restart memoryd.service"
+    assert is_running(running.pid)  # only systemd may end it, and this one does not
+
+
+def test_restart_hands_a_daemon_of_its_own_over_to_systemd(
+    systemctl: FakeManager, running: Running, capsys: Capture
+) -> None:
+    assert main(["service", "install", "--no-start", *running.flags]) == 0
+    systemctl.answers(answering_for(0))
+    assert main(["restart", *running.flags]) == 0
+    assert not is_running(running.pid)
+    told = systemctl.heard()
+    assert told[-2:] == ["--user restart memoryd.socket", "--user start memoryd.service"]
+
+
+def test_systemd_is_not_asked_about_the_daemon_of_another_directory(
+    systemctl: FakeManager, running: Running, capsys: Capture
+) -> None:
+    assert main(["service", "install", "--no-start"]) == 0
+    assert main(["restart", *running.flags]) == 0
+    assert not any("start" in line for line in systemctl.heard())
+
+
+def test_a_look_does_not_start_what_systemd_would(
+    systemctl: FakeManager, running: Running, tmp_path: Path, capsys: Capture
+) -> None:
+    """A connection to a socket of systemd's starts the daemon, so none is made."""
+    assert main(["stop", *running.flags]) == 0
+    place = tmp_path / "data" / "memoryd.sock"
+    with socket.socket(socket.AF_UNIX) as systemds:
+        systemds.bind(str(place))
+        systemds.listen()
+        systemds.settimeout(0)
+        assert main(["service", "install", *running.flags]) == 0
+        known = record.read(tmp_path / "data")
+        assert known is not None
+        assert known.socket == str(place)
+        systemctl.answers(answering_for(0))
+        capsys.readouterr()
+        for words in ([], ["version"], ["--socket", str(place)]):
+            assert main([*words, *running.flags]) == 0
+            assert "not running" in capsys.readouterr().out
+        with pytest.raises(BlockingIOError):
+            systemds.accept()
+
+
+def test_a_look_finds_a_daemon_that_systemd_did_not_start(
+    systemctl: FakeManager, running: Running, capsys: Capture
+) -> None:
+    assert main(["service", "install", "--no-start", *running.flags]) == 0
+    systemctl.answers(answering_for(0))
+    capsys.readouterr()
+    assert main(running.flags) == 0
+    assert f"The daemon is running (process {running.pid}" in capsys.readouterr().out
 
 
 def test_uninstall_reverses_it(systemctl: FakeManager, tmp_path: Path, capsys: Capture) -> None:
@@ -140,12 +282,6 @@ def test_status_reports(systemctl: FakeManager, capsys: Capture) -> None:
     assert "  installed        yes\n" in capsys.readouterr().out
 
 
-def test_a_refusing_manager_is_a_failure(systemctl: FakeManager, capsys: Capture) -> None:
-    systemctl.answers('case "$*" in *enable*) echo "no way" >&2; exit 1;; *) echo ok;; esac')
-    assert main(["service", "install"]) == 1
-    assert "no way" in capsys.readouterr().err
-
-
 def test_places_go_into_the_units(systemctl: FakeManager, tmp_path: Path) -> None:
     """What the daemon serves and where clients look for it stay the same place."""
     data = tmp_path / "my data 50%"
@@ -156,16 +292,51 @@ def test_places_go_into_the_units(systemctl: FakeManager, tmp_path: Path) -> Non
     assert f"ListenStream={escaped}/memoryd.sock\n" in (place / "memoryd.socket").read_text()
 
 
-def test_install_takes_over_from_a_daemon_that_runs(
-    systemctl: FakeManager, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+def test_clients_without_the_variable_are_told_where_systemd_listens(
+    systemctl: FakeManager, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("MEMORYD_EMBEDDING_BACKEND", "hash")
-    there = ["--data-dir", str(tmp_path / "data")]
-    assert main(["store", "kept", *there]) == 0
-    capsys.readouterr()
-    assert main(["service", "install", *there]) == 0
-    pid = int(capsys.readouterr().out.splitlines()[0].removeprefix("Stopped process ").rstrip("."))
-    assert not is_running(pid)
+    """The record is there before the first activation, and goes with the units."""
+    data = tmp_path / "home" / ".local" / "share" / "memoryd"
+    assert main(["service", "install"]) == 0
+    known = record.read(data)
+    assert known is not None
+    assert (known.pid, known.state) == (0, record.MANAGED)
+    assert known.socket == str(tmp_path / "run" / "memoryd" / "memoryd.sock")
+    assert main(["service", "uninstall"]) == 0
+    assert record.read(data) is None
+
+
+def test_a_configuration_with_a_directory_of_its_own_has_a_socket_of_its_own(
+    systemctl: FakeManager, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.yaml"
+    file.write_text(f"memory: {{path: {tmp_path / 'b'}}}")
+    assert main(["service", "install", "--config", str(file)]) == 0
+    unit = tmp_path / "config" / "systemd" / "user" / "memoryd.socket"
+    assert f"ListenStream={tmp_path / 'b' / 'memoryd.sock'}\n" in unit.read_text()
+    assert Target({"--config": str(file)}).data_dir == tmp_path / "b"  # the shim knows it, too
+    known = record.read(tmp_path / "b")
+    assert known is not None
+    assert known.socket == str(tmp_path / "b" / "memoryd.sock")
+
+
+def test_install_takes_over_from_a_daemon_that_runs(
+    systemctl: FakeManager, running: Running, capsys: Capture
+) -> None:
+    assert main(["service", "install", *running.flags]) == 0
+    assert capsys.readouterr().out.startswith(f"Stopped process {running.pid}.\n")
+    assert not is_running(running.pid)
+
+
+def test_without_launchctl_nothing_is_changed(
+    folder: Path, running: Running, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert main(["service", "install", *running.flags]) == 1
+    assert "Error: There is no launchctl here" in capsys.readouterr().err
+    assert is_running(running.pid)
+    assert not (tmp_path / "home" / "Library").exists()
 
 
 def test_launchd_is_told_on_a_mac(launchctl: FakeManager, tmp_path: Path, capsys: Capture) -> None:
@@ -193,5 +364,5 @@ def test_without_the_command_the_module_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
-    words = service.command(None, None, None).words
+    words = service.command(Target({})).words
     assert words == (str(tmp_path / "python3"), "-P", "-m", "memoryd", "serve")

@@ -198,8 +198,8 @@ def test_only_the_standard_library_is_imported(
     assert client.leave() == 0
     modules = json.loads((tmp_path / "modules.json").read_text())
     ours = {name for name in modules if name.startswith("memoryd.")}
-    assert ours <= {"memoryd.errors", "memoryd.places"} | {
-        f"memoryd.shim{part}" for part in ("", "_find", "_lines", "_relay")
+    assert ours <= {"memoryd.errors", "memoryd.places", "memoryd.record"} | {
+        f"memoryd.{name}" for name in "launch launch_target shim shim_lines shim_relay".split()
     }
     foreign = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
     assert {name for name in foreign if not name.startswith(("__editable__", "_distutils"))} == {
@@ -370,7 +370,8 @@ def test_a_torn_line_that_was_too_long_to_keep_is_ended(connect: Connect, fake: 
 
 
 def after_session(lines: BinaryIO) -> bytes:
-    """The first line of the client's own: before it the shim names the session."""
+    """The first line of the client's own: before it the shim names directory and session."""
+    assert b"notifications/memoryd/expect" in lines.readline()
     assert b"notifications/memoryd/session" in lines.readline()
     return lines.readline()
 
@@ -424,7 +425,7 @@ def test_a_daemon_that_fails_to_start_is_quoted_and_tried_again(
     """The client learns why; once it is mended, a later call works without a new client."""
     client = connect(serve=[*fake, "--exit", "1"])
     error = client.answer(client.send("initialize"))["error"]
-    assert "Error: told to fail" in error["message"]
+    assert "could not start: told to fail" in error["message"]
     assert str(tmp_path / "data" / "daemon.start") in error["message"]
     with closing(Daemon(tmp_path)):
         end = time.monotonic() + 20

@@ -3,6 +3,9 @@
 The first line says what it is and whose vectors it holds, then one memory a line with its
 passages, then a line with the count and the digest of everything before it. Written under
 another name and renamed at the end: a file with the right name is whole.
+
+A number in the name, higher than every one before it, tells which backup is newer. Times cannot:
+a clock may have been wrong, and goes back an hour every autumn.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import os
+import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator
@@ -27,6 +32,7 @@ from memoryd.ports import Backup, Identity, Passage, Record
 
 FORMAT = 1
 PREFIX, SUFFIX = "memoryd-", ".jsonl.gz"
+NUMBER = re.compile(rf"{PREFIX}(\d+)-")
 LEVEL = 1  # vectors hardly shrink, whatever it costs
 DAMAGE = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
 
@@ -41,10 +47,12 @@ class BackupDamaged(StoreError):
 class BackupWriter:
     """One backup in the making."""
 
-    def __init__(self, folder: Path, identity: Identity, version: str) -> None:
+    def __init__(
+        self, folder: Path, identity: Identity, version: str, at: float | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._created = time.time()
-        self._target = _free(folder, self._created)
+        self._created = time.time() if at is None else at
+        self._target = _next(folder, self._created)
         self._part = self._target.with_name(f"{self._target.name}.part")
         handle = os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._raw = os.fdopen(handle, "r+b")
@@ -137,30 +145,54 @@ def read(path: Path, page: int) -> Iterator[list[Record]]:
 
 def all_in(folder: Path) -> list[Path]:
     """The backups in a folder, oldest first."""
-    return sorted(folder.glob(f"{PREFIX}*{SUFFIX}"))
+    return sorted(folder.glob(f"{PREFIX}*{SUFFIX}"), key=lambda path: (_number(path), path.name))
 
 
-def newest_in(folder: Path) -> tuple[Backup, str] | None:
-    """The newest backup that can be read, and the version of the store that it holds."""
+def newest_in(folder: Path, until: float = math.inf) -> tuple[Backup, str] | None:
+    """The newest backup that can be read, and the version of the store that it holds. `until`:
+    leave out those that claim to have been made later."""
     for path in reversed(all_in(folder)):
-        with suppress(StoreError):
+        with suppress(StoreError, *DAMAGE):
             found = head(path)
-            return _backup(path, None, float(found["created_at"])), str(found["version"])
+            if (at := float(found["created_at"])) <= until:
+                return _backup(path, None, at), str(found["version"])
     return None
 
 
-def rotate(folder: Path, keep: int) -> None:
-    """Leave the newest `keep` backups, and none that was left half-made."""
-    for path in [*all_in(folder)[:-keep], *folder.glob(f"{PREFIX}*{SUFFIX}.part")]:
+def rotate(folder: Path, keep: int, made: Path) -> None:
+    """Leave `keep` backups, and none that was left half-made. The one just `made` stays, then the
+    newest of each day, then the newest of the rest: many in one day do not push out a week."""
+    newest_first = [path for path in reversed(all_in(folder)) if path != made]
+    days = {_day(made)}
+    of_a_day: list[Path] = [made]
+    rest: list[Path] = []
+    for path in newest_first:
+        day = _day(path)
+        (rest if day is None or day in days else of_a_day).append(path)
+        days.add(day)
+    for path in [*(of_a_day + rest)[keep:], *folder.glob(f"{PREFIX}*{SUFFIX}.part")]:
         path.unlink(missing_ok=True)
 
 
-def _free(folder: Path, at: float) -> Path:
-    """A name that sorts by time and is not taken."""
-    stamp, number = time.strftime("%Y%m%d-%H%M%S", time.localtime(at)), int(at % 1 * 1000)
-    while (path := folder / f"{PREFIX}{stamp}-{number:03}{SUFFIX}").exists():
-        number += 1
-    return path
+def _day(path: Path) -> tuple[int, int] | None:
+    """Year and day of the year when this backup was made; None if it cannot be read."""
+    try:
+        made = time.localtime(float(head(path)["created_at"]))
+    except (StoreError, OverflowError, *DAMAGE):
+        return None
+    return made.tm_year, made.tm_yday
+
+
+def _number(path: Path) -> int:
+    found = NUMBER.match(path.name)
+    return int(found[1]) if found else 0
+
+
+def _next(folder: Path, at: float) -> Path:
+    """A name with a higher number than any other; the time in it is for people."""
+    number = max(map(_number, all_in(folder)), default=0) + 1
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(at))
+    return folder / f"{PREFIX}{number:06}-{stamp}-{int(at % 1 * 1000):03}{SUFFIX}"
 
 
 def _backup(path: Path, memories: int | None, at: float) -> Backup:

@@ -6,6 +6,7 @@ runs goes into the next. Bounded, so that a read never stands behind a long writ
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -108,21 +109,26 @@ class ChromaStore:
         await self._work_through("rewrite", "purge")
 
     async def compact(self) -> bool:
-        """Rewrite the store if enough of it is dead; whether it was done."""
+        """Rewrite the store if enough of it is dead; whether it was done. What a rewrite left
+        that was cancelled goes in any case."""
+        async with self._job:
+            await self._link.call("drop_unfinished")
         if not await self._link.call("is_stale"):
             return False
         await self._work_through("rewrite", "compact")
         return True
 
-    async def backup(self, folder: Path, keep: int, *, if_changed: bool = False) -> Backup | None:
+    async def backup(
+        self, folder: Path, keep: int, *, if_changed: bool = False, at: float | None = None
+    ) -> Backup | None:
         """A verified copy of what is there now, as a file of its own."""
         if if_changed and await self._link.call("is_backed_up", folder):
             return None
-        done: Backup = await self._work_through("backup", folder, keep)
+        done: Backup = await self._work_through("backup", folder, keep, at)
         return done
 
-    async def newest_backup(self, folder: Path) -> Backup | None:
-        found = await anyio.to_thread.run_sync(newest_in, folder)
+    async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
+        found = await anyio.to_thread.run_sync(newest_in, folder, until)
         return found[0] if found else None
 
     async def _work_through(self, job: str, *args: object) -> Any:

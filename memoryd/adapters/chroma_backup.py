@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from memoryd.adapters import backup_file, store_swap
 from memoryd.adapters.backup_file import BackupWriter
 from memoryd.adapters.chroma_collection import Collection
-from memoryd.adapters.chroma_fresh import Fresh
-from memoryd.adapters.chroma_jobs import STEP
-from memoryd.adapters.chroma_open import NO_MODEL
+from memoryd.adapters.chroma_fresh import STEP, Fresh, close
+from memoryd.adapters.chroma_index import is_torn
+from memoryd.adapters.chroma_open import NO_MODEL, open_embedded
+from memoryd.adapters.chroma_others import Other, other_collections, salvaged
 from memoryd.adapters.chroma_rows import plain_rows
-from memoryd.adapters.chroma_salvage import count_rows
+from memoryd.adapters.chroma_salvage import Unreadable, count_rows
 from memoryd.errors import StoreError
 from memoryd.ports import Identity, Progress
 from memoryd.settings import StoreSettings
@@ -25,11 +26,11 @@ class BackupJob:
 
     has_closed = False
 
-    def __init__(self, source: Collection, folder: Path, keep: int) -> None:
+    def __init__(self, source: Collection, folder: Path, keep: int, at: float | None) -> None:
         self._source, self._folder, self._keep = source, folder, keep
         self._left = dict.fromkeys(source.memory_ids())
         self._count = len(self._left)
-        self._writer = BackupWriter(folder, source.made_for, source.version)
+        self._writer = BackupWriter(folder, source.made_for, source.version, at)
 
     def before(self, ids: Iterable[str]) -> None:
         """These memories are about to be written."""
@@ -41,14 +42,14 @@ class BackupJob:
         return bool(self._left)
 
     def finish(self) -> Any:
-        """Verify the file, give it its name, drop the oldest ones."""
+        """Verify the file, give it its name, drop older ones."""
         while self.step():
             pass
         done = self._writer.finish()
         if done.memories != self._count:
             Path(done.path).unlink()
             raise StoreError(f"The backup has {done.memories} memories, not {self._count}.")
-        backup_file.rotate(self._folder, self._keep)
+        backup_file.rotate(self._folder, self._keep, Path(done.path))
         return done
 
     def abandon(self) -> None:
@@ -93,7 +94,8 @@ def restore(
     is_usable = before == identity or before.model == NO_MODEL
     if identity.model == NO_MODEL and before.dimension == identity.dimension:
         identity, is_usable = before, True
-    fresh = Fresh(settings, data_dir, identity)
+    others, aside = _beside(data_dir, settings)
+    fresh = Fresh(settings, data_dir, identity, others)
     memories = 0
     for page in backup_file.read(asked.path, STEP):
         say(Progress("restoring", memories, count))
@@ -104,8 +106,33 @@ def restore(
     if memories != count:
         fresh.abandon()
         raise backup_file.BackupDamaged(f"The backup {asked.path} has {memories} of {count}.")
+    _keep_others(fresh, settings, data_dir / store_swap.LIVE, others)
     fresh.close(fresh.ids)
-    fresh.finish("restore")
+    fresh.finish("restore", aside)
+
+
+def _beside(data_dir: Path, settings: StoreSettings) -> tuple[tuple[Other, ...], str | None]:
+    """What else the store holds. Where nobody can tell, it is to be set aside, under this name."""
+    try:
+        return other_collections(data_dir / store_swap.LIVE, settings.collection), None
+    except Unreadable:
+        return (), store_swap.dated(store_swap.BROKEN)
+
+
+def _keep_others(
+    fresh: Fresh, settings: StoreSettings, folder: Path, others: Sequence[Other]
+) -> None:
+    """What else the replaced store holds stays. Its vectors too, if the store opens."""
+    if not others:
+        return
+    if is_torn(folder):
+        for other in others:
+            fresh.keep_other(*salvaged(folder, other))
+        return
+    source = open_embedded(replace(settings, collection=others[0].name), folder, identity=None)
+    for _ in fresh.keep_others(source):
+        pass
+    close(source, folder)
 
 
 def _check_empty(asked: Restore, settings: StoreSettings, data_dir: Path) -> None:

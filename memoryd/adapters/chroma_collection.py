@@ -14,6 +14,7 @@ import numpy as np
 
 from memoryd.adapters import chroma_rows as rows
 from memoryd.adapters.chroma_near import nearest
+from memoryd.adapters.chroma_others import Other
 from memoryd.errors import StoreError
 from memoryd.model import MemoryType
 from memoryd.ports import Identity, Record
@@ -39,12 +40,15 @@ class Collection:
         client: Any,
         written: int,
         revisions: dict[str, int] | None = None,
+        others: tuple[Other, ...] = (),
     ) -> None:
-        """`written`: rows that were ever written, those that replace or delete included."""
+        """`written`: rows that were ever written, those that replace or delete included.
+        `others`: what else was in the store when it was opened."""
         self._chroma = chroma
         self._identity = identity
         self._mode = mode
-        self._client = client
+        self.client = client
+        self.others = others
         self.written = written
         self._revisions = revisions
 
@@ -58,6 +62,7 @@ class Collection:
             "dimension": self._identity.dimension,
             "rows": count,
             "dead_rows": self.dead(count),
+            "other_collections": {other.name: other.rows for other in self.others},
             "pid": os.getpid(),
         }
 
@@ -70,6 +75,16 @@ class Collection:
     def version(self) -> str:
         """Changes with every write, also over restarts; empty where that cannot be told."""
         return f"{self._chroma.id}:{self.written}" if self._mode == "embedded" else ""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The collection's own."""
+        return dict(self._chroma.metadata)
+
+    def beside(self, name: str) -> Collection:
+        """Another collection of the same store, as it is."""
+        found = self.client.get_collection(name, embedding_function=None)
+        return Collection(found, identity_of(found.metadata), self._mode, self.client, 0)
 
     def dead(self, count: int) -> int:
         """About how many rows the files still hold that are no more: each was written twice."""
@@ -97,7 +112,7 @@ class Collection:
 
     def close(self) -> None:
         """Let go of the files. Nothing else may be called afterwards."""
-        self._client.close()
+        self.client.close()
 
     def write(
         self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]

@@ -9,46 +9,71 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_collection import Collection
 from memoryd.adapters.chroma_index import scrub
-from memoryd.adapters.chroma_open import open_embedded
+from memoryd.adapters.chroma_open import create_beside, open_embedded
+from memoryd.adapters.chroma_others import Other, check_kept
 from memoryd.adapters.chroma_rows import Row
 from memoryd.errors import StoreError
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
+STEP = 200  # rows a step, about a quarter of a second: what a caller may have to wait for
 CLOSE_WAIT = 5.0
 NEAR = 1e-5  # Chroma scales vectors to length 1 once more, which moves the last bits
 
 
 class Fresh:
-    """`store.new` while it is filled. Rows count only after `finish`."""
+    """`store.new` while it is filled. Rows count only after `finish`.
 
-    def __init__(self, settings: StoreSettings, data_dir: Path, identity: Identity) -> None:
-        self._data_dir = data_dir
+    `others`: the further collections of the store that it is to replace. They must be copied too,
+    or `close` fails; StoreError at once if one cannot be."""
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        data_dir: Path,
+        identity: Identity,
+        others: Sequence[Other],
+    ) -> None:
+        check_kept(others)
+        self._settings, self._data_dir = settings, data_dir
+        self._missing = {other.name for other in others}
         self._folder = store_swap.begin(data_dir)
         self._collection = open_embedded(settings, self._folder, identity)
         self.ids: set[str] = set()
 
     def add(self, rows: Sequence[Row]) -> None:
         """Write rows, read them back, compare; StoreError if one differs."""
-        if not rows:
-            return
-        self._collection.put(rows)
+        _put(self._collection, rows)
         self.ids |= {row.id for row in rows}
-        found = {row.id: row for row in self._collection.fetch([row.id for row in rows])}
-        for row in rows:
-            if row.id not in found or not _same(row, found[row.id]):
-                raise StoreError(
-                    f"The copy of row {row.id} differs; the store is left as it was.",
-                    code="copy_differs",
-                )
+
+    def keep_others(self, source: Collection) -> Iterator[bool]:
+        """Copy the other collections of an open store, a page each time."""
+        for name in sorted(self._missing):
+            theirs = source.beside(name)
+            mine = create_beside(self._collection, name, self._settings, theirs.metadata)
+            ids = theirs.ids()
+            for start in range(0, len(ids), STEP):
+                _put(mine, theirs.fetch(ids[start : start + STEP]))
+                yield True
+            _compare(ids, mine)
+            self._missing.remove(name)
+
+    def keep_other(self, other: Other, facts: Mapping[str, Any], rows: Sequence[Row]) -> None:
+        """Another collection of a store that does not open, from its rows."""
+        mine = create_beside(self._collection, other.name, self._settings, facts)
+        for start in range(0, len(rows), STEP):
+            _put(mine, rows[start : start + STEP])
+        _compare([row.id for row in rows], mine)
+        self._missing.remove(other.name)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Take rows out again that changed since they were copied."""
@@ -59,15 +84,15 @@ class Fresh:
 
     def close(self, expected: Iterable[str]) -> None:
         """Compare the ids with what should be there, and let go of the files."""
-        wanted, found = set(expected), set(self._collection.ids())
-        if wanted == found:
-            close(self._collection, self._folder)
-            scrub(self._folder)
-        else:
+        _compare(expected, self._collection)
+        if self._missing:
+            names = ", ".join(sorted(self._missing))
             raise StoreError(
-                f"The copy has {len(found)} rows, not {len(wanted)}; the store is left as it was.",
+                f"The copy lacks the collections {names}; the store is left as it was.",
                 code="copy_differs",
             )
+        close(self._collection, self._folder)
+        scrub(self._folder)
 
     def finish(self, reason: str, aside: str | None = None) -> None:
         """Take the live store's place, which must be closed."""
@@ -100,6 +125,29 @@ def _is_open(folder: Path) -> bool:
         except OSError:
             continue
     return False
+
+
+def _put(collection: Collection, rows: Sequence[Row]) -> None:
+    """Write rows, read them back, compare."""
+    if not rows:
+        return
+    collection.put(rows)
+    found = {row.id: row for row in collection.fetch([row.id for row in rows])}
+    for row in rows:
+        if row.id not in found or not _same(row, found[row.id]):
+            raise StoreError(
+                f"The copy of row {row.id} differs; the store is left as it was.",
+                code="copy_differs",
+            )
+
+
+def _compare(expected: Iterable[str], collection: Collection) -> None:
+    wanted, found = set(expected), set(collection.ids())
+    if wanted != found:
+        raise StoreError(
+            f"The copy has {len(found)} rows, not {len(wanted)}; the store is left as it was.",
+            code="copy_differs",
+        )
 
 
 def _same(mine: Row, other: Row) -> bool:

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.adapters.chroma_collection import Collection
-from memoryd.adapters.chroma_fresh import Fresh, close
+from memoryd.adapters.chroma_fresh import STEP, Fresh, close
 from memoryd.adapters.chroma_rows import OF, ROWS, row_ids
 from memoryd.adapters.store_swap import LIVE
 from memoryd.settings import StoreSettings
-
-STEP = 200  # rows a step, about a quarter of a second: what a caller may have to wait for
 
 
 class Job(Protocol):
@@ -45,7 +43,9 @@ class Rewrite:
         self._left.reverse()
         self._parts: dict[str, set[str]] = {}  # memory -> its further rows that were copied
         self._dirty: set[str] = set()  # memories written since the job began
-        self._fresh = Fresh(settings, data_dir, source.made_for)
+        self._fresh = Fresh(settings, data_dir, source.made_for, source.others)
+        self._others = self._fresh.keep_others(source)
+        self._more_others = bool(source.others)
 
     def before(self, ids: Iterable[str]) -> None:
         """These memories are about to be written."""
@@ -55,13 +55,15 @@ class Rewrite:
         """One page more; whether there is more to do."""
         if self._left:
             self._copy([self._left.pop() for _ in range(min(STEP, len(self._left)))])
+        elif self._more_others:
+            self._more_others = next(self._others, False)
         elif len(self._dirty) > STEP:
             self._copy_dirty([self._dirty.pop() for _ in range(STEP)])
-        return bool(self._left) or len(self._dirty) > STEP
+        return bool(self._left) or self._more_others or len(self._dirty) > STEP
 
     def finish(self) -> dict[str, object]:
         """The rest, the comparison, the swap. The source is closed afterwards."""
-        while self._left:
+        while self._left or self._more_others:
             self.step()
         self._copy_dirty(list(self._dirty))
         wanted = self._source.ids()  # rows that belong to no memory included

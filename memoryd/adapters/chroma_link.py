@@ -69,6 +69,7 @@ class Link:
             "owner": os.getpid(),
             "restore": restore,
             "remodelling": remodelling,
+            "reopening": False,
         }
         self._watch: Watch = watch or (lambda so_far: None)
         self._patience = settings.lock_wait + OPEN_TIMEOUT
@@ -190,7 +191,7 @@ class Link:
                 raise StoreUnavailable("The store's worker did not start.") from exc
             raise
         self.facts, self._process = answer, process
-        self._opening["restore"] = None  # once
+        self._opening |= {"restore": None, "reopening": True}  # once
         assert self._tasks is not None
         self._tasks.start_soon(self._read, process, received)
 

@@ -51,10 +51,14 @@ def _database_faults(path: Path) -> Iterator[Fault]:
         finally:
             connection.close()
     except sqlite3.Error as exc:
-        yield "store_corrupt", f"The store's database {path} cannot be read: {exc}.", hint
+        yield (
+            "store_corrupt",
+            f"The store's database {path} cannot be read ({type(exc).__name__}).",
+            hint,
+        )
         return
     if found != "ok":
-        yield "store_corrupt", f"The store's database {path} is damaged: {found[:200]}.", hint
+        yield "store_corrupt", f"The store's database {path} is damaged.", hint
     for schema in schemas:
         if schema > SCHEMA:
             message = f"The store has schema {schema}; this memoryd reads schema {SCHEMA}."

@@ -31,11 +31,13 @@ def migrate(settings: StoreSettings, data_dir: Path, say: Callable[[Progress], N
     folder = data_dir / store_swap.LIVE
     schema = int(collection_facts(folder, settings.collection)[SCHEMA_KEY])
     source = open_embedded(settings, folder, identity=None)
-    fresh = Fresh(settings, data_dir, source.made_for)
+    fresh = Fresh(settings, data_dir, source.made_for, source.others)
     ids = source.ids()
     for start in range(0, len(ids), PAGE):
         say(Progress("migrating", start, len(ids)))
         fresh.add([_brought(row, schema) for row in source.fetch(ids[start : start + PAGE])])
+    for _ in fresh.keep_others(source):
+        say(Progress("migrating", len(ids), len(ids)))
     fresh.close(ids)
     close(source, folder)
     fresh.finish("migrate", aside=store_swap.dated(f"{store_swap.OLDER}{schema}-"))

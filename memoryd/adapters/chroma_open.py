@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from memoryd.adapters.chroma_collection import SCHEMA, Collection, identity_of
+from memoryd.adapters.chroma_others import Other, other_collections
 from memoryd.adapters.chroma_revisions import read_revisions
 from memoryd.adapters.chroma_rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
 from memoryd.adapters.chroma_salvage import DATABASE, set_wal
@@ -23,6 +24,8 @@ from memoryd.settings import StoreSettings
 
 OTHER_MODEL = "store_other_model"
 NO_MODEL = "none"  # a store whose rows are all placeholders: any model may take it over
+NO_MODEL_DIMENSION = 384  # of placeholders: MiniLM's, so that it can take the store over
+ANY_MODEL = Identity("any", 0)  # asks for the store as it is, whoever made its vectors
 
 
 def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | None) -> Collection:
@@ -31,14 +34,16 @@ def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | No
     opened as it is, whatever its schema."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     written = set_wal(folder / DATABASE)
-    revisions = read_revisions(folder / DATABASE)
+    others = other_collections(folder, settings.collection)
+    written = max(0, written - sum(other.rows for other in others))  # theirs are not dead
+    revisions = read_revisions(folder / DATABASE, settings.collection)
     os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
     import chromadb
 
     def connect() -> Any:
         return chromadb.PersistentClient(str(folder), settings=_quiet())
 
-    return _open(settings, identity, connect, written, revisions)
+    return _open(settings, identity, connect, written, revisions, others)
 
 
 def open_remote(settings: StoreSettings, identity: Identity) -> Collection:
@@ -66,6 +71,7 @@ def _open(
     connect: Callable[[], Any],
     written: int,
     revisions: dict[str, int] | None = None,
+    others: tuple[Other, ...] = (),
 ) -> Collection:
     from chromadb.errors import NotFoundError
 
@@ -80,6 +86,8 @@ def _open(
             found = _create(client, settings, identity)
         if identity is not None:
             _compare(found, identity)
+        if identity == ANY_MODEL:
+            identity = None
     except BaseException as exc:
         if client is not None:
             client.close()
@@ -87,7 +95,7 @@ def _open(
             raise
         raise _unreachable(settings, exc) from exc
     identity = identity or identity_of(found.metadata)
-    return Collection(found, identity, settings.mode, client, written, revisions)
+    return Collection(found, identity, settings.mode, client, written, revisions, others)
 
 
 def _quiet() -> Any:
@@ -98,26 +106,41 @@ def _quiet() -> Any:
 
 def _unreachable(settings: StoreSettings, exc: Exception) -> MemorydError:
     if settings.mode == "embedded":
-        return StoreError(f"The store does not open: {str(exc)[:200]}", code="store_corrupt")
+        return StoreError(f"The store does not open ({type(exc).__name__}).", code="store_corrupt")
     return StoreUnavailable(
-        f"The Chroma server at {settings.host}:{settings.port} cannot be used: {str(exc)[:200]}",
+        f"The Chroma server at {settings.host}:{settings.port} cannot be used "
+        f"({type(exc).__name__}).",
         hint="Check that it runs and that store.host, port, tenant and database are right.",
     )
 
 
 def _create(client: Any, settings: StoreSettings, identity: Identity) -> Any:
-    sync = settings.sync_threshold
+    if identity == ANY_MODEL:
+        identity = Identity(NO_MODEL, NO_MODEL_DIMENSION)
+    facts = {
+        SCHEMA_KEY: SCHEMA,
+        MODEL_KEY: identity.model,
+        DIMENSION_KEY: identity.dimension,
+    }
+    return _make(client, settings.collection, settings.sync_threshold, facts)
+
+
+def create_beside(
+    collection: Collection, name: str, settings: StoreSettings, facts: Mapping[str, Any]
+) -> Collection:
+    """An empty collection in the same store, with this metadata."""
+    made = _make(collection.client, name, settings.sync_threshold, facts)
+    return Collection(made, identity_of(facts), settings.mode, collection.client, 0)
+
+
+def _make(client: Any, name: str, sync: int, facts: Mapping[str, Any]) -> Any:
     return client.create_collection(
-        settings.collection,
+        name,
         embedding_function=None,
         configuration={
             "hnsw": {"space": "cosine", "sync_threshold": sync, "batch_size": min(sync, 100)}
         },
-        metadata={
-            SCHEMA_KEY: SCHEMA,
-            MODEL_KEY: identity.model,
-            DIMENSION_KEY: identity.dimension,
-        },
+        metadata=dict(facts),
     )
 
 
@@ -133,7 +156,7 @@ def _compare(found: Any, identity: Identity) -> None:
     if found.configuration_json.get("hnsw", {}).get("space") != "cosine":
         raise StoreMismatch("The collection does not compare by cosine.")
     before = identity_of(facts)
-    if before == identity:
+    if identity in (before, ANY_MODEL):
         return
     if NO_MODEL in (before.model, identity.model) and before.dimension == identity.dimension:
         if identity.model != NO_MODEL:

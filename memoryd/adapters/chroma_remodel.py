@@ -44,7 +44,7 @@ def remodel(
     """Rewrite every memory without its vectors; killed meanwhile, the store is as it was."""
     folder = data_dir / LIVE
     source = open_embedded(settings, folder, identity=None)
-    fresh = Fresh(settings, data_dir, identity)
+    fresh = Fresh(settings, data_dir, identity, source.others)
     former = _Vectors()
     ids = source.memory_ids()
     for start in range(0, len(ids), PAGE):
@@ -53,6 +53,8 @@ def remodel(
         former.add(records)
         waiting = [Record(record.memory) for record in records]
         fresh.add(plain_rows(waiting, identity.dimension))
+    for _ in fresh.keep_others(source):
+        say(Progress("changing the model", len(ids), len(ids)))
     fresh.close(ids)
     close(source, folder)
     former.save(FileShelf(data_dir / FORMER), source.made_for)

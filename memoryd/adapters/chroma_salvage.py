@@ -45,7 +45,7 @@ class _Found:
 def set_wal(path: Path) -> int:
     """Have 2 fsyncs a commit instead of 8; how many rows were ever written to this store.
     Raises Unreadable, or StoreError where a write-ahead log is not possible."""
-    with _database(path) as connection:
+    with database(path) as connection:
         (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         known = connection.execute(
             "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('max_seq_id', 'embeddings_queue')"
@@ -81,7 +81,7 @@ def check_files(folder: Path) -> None:
 def is_sound(folder: Path) -> bool:
     """Whether SQLite finds no fault in the whole database."""
     try:
-        with _database(folder / DATABASE) as connection:
+        with database(folder / DATABASE) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except StoreError:
         return False
@@ -91,7 +91,7 @@ def collection_facts(folder: Path, collection: str) -> dict[str, Any]:
     """The collection's own metadata; empty if there is none yet."""
     if not (folder / DATABASE).exists():
         return {}
-    with _database(folder / DATABASE) as connection:
+    with database(folder / DATABASE) as connection:
         known = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('collections', 'segments')"
         if connection.execute(known).fetchone()[0] != 2:
             return {}
@@ -114,7 +114,7 @@ def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Ro
     path = folder / DATABASE
     if not path.exists():  # connecting would make an empty one
         raise Unreadable(f"The store's database {path} is missing.")
-    with _database(path) as connection:
+    with database(path) as connection:
         facts, collection_id, segment = _collection(connection, collection)
         found = _applied(connection, segment)
         _apply_queue(connection, collection_id, segment, found)
@@ -126,18 +126,23 @@ def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Ro
 
 
 @contextmanager
-def _database(path: Path) -> Iterator[sqlite3.Connection]:
+def database(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(path)) as connection:
             yield connection
     except sqlite3.OperationalError as exc:
-        if str(exc).startswith("no such"):
-            raise Unreadable(f"The store's database {path} has lost parts: {exc}.") from exc
+        if str(exc).startswith(("no such", "Could not decode")):
+            raise Unreadable(f"The store's database {path} has lost parts ({_name(exc)}).") from exc
         raise disk_trouble(exc) or StoreError(
-            f"The store's database {path} cannot be used: {exc}.", code="store_unwritable"
+            f"The store's database {path} cannot be used ({_name(exc)}).", code="store_unwritable"
         ) from exc
     except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:
-        raise Unreadable(f"The store's database {path} cannot be used: {exc}.") from exc
+        raise Unreadable(f"The store's database {path} cannot be used ({_name(exc)}).") from exc
+
+
+def _name(exc: Exception) -> str:
+    """What went wrong, by SQLite's name for it. Not its words: they can quote a memory."""
+    return getattr(exc, "sqlite_errorname", None) or type(exc).__name__
 
 
 def _collection(connection: sqlite3.Connection, name: str) -> tuple[dict[str, Any], str, str]:
@@ -159,17 +164,21 @@ def _collection(connection: sqlite3.Connection, name: str) -> tuple[dict[str, An
 
 def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
     """What Chroma had applied. Tables are read whole, past their indexes, which may be broken."""
-    ids = dict(
-        connection.execute(
-            "SELECT id, embedding_id FROM embeddings NOT INDEXED WHERE segment_id = ? ORDER BY id",
-            (segment,),
-        )
-    )
+    ids: dict[int, str] = {}
+    foreign: set[int] = set()  # rows of other collections
+    every = "SELECT id, embedding_id, segment_id FROM embeddings NOT INDEXED ORDER BY id"
+    for row, id, owner in connection.execute(every):
+        if owner == segment:
+            ids[row] = id
+        else:
+            foreign.add(row)
     found = {id: _Found() for id in ids.values()}
     columns = "id, key, string_value, int_value, float_value, bool_value"
     for row, key, *values in connection.execute(
         f"SELECT {columns} FROM embedding_metadata NOT INDEXED"
     ):
+        if row in foreign:
+            continue
         if row not in ids:
             raise Unreadable("The store's database has metadata of rows that it has lost.")
         if key == DOCUMENT:
@@ -179,6 +188,8 @@ def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
     for row, key, *values in connection.execute(
         f"SELECT {columns} FROM embedding_metadata_array NOT INDEXED ORDER BY rowid"
     ):
+        if row in foreign:
+            continue
         if row not in ids:
             raise Unreadable("The store's database has metadata of rows that it has lost.")
         found[ids[row]].meta.setdefault(key, []).append(_value(*values))

@@ -15,10 +15,12 @@ from pathlib import Path
 from memoryd.adapters import chroma_rows as rows
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_collection import PAGE, SCHEMA, Collection, identity_of
+from memoryd.adapters.chroma_files import gone
 from memoryd.adapters.chroma_fresh import Fresh, close
 from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_migrate import is_older, migrate
 from memoryd.adapters.chroma_open import open_embedded
+from memoryd.adapters.chroma_others import other_collections, salvaged
 from memoryd.adapters.chroma_remodel import is_for_another, remodel
 from memoryd.adapters.chroma_salvage import (
     DATABASE,
@@ -52,12 +54,15 @@ def start(
     *,
     keep_old: bool = False,
     remodelling: bool = False,
+    reopening: bool = False,
 ) -> Collection:
     """The collection, open and seen to work. Raises StoreError where that is not possible.
     `keep_old`: leave the store that it replaced for one start more. `remodelling`: a store of
-    another model is rewritten for this one."""
+    another model is rewritten for this one. `reopening`: one that is gone is not made anew."""
     try:
         store_swap.settle(data_dir)
+        if reopening and not (data_dir / LIVE / DATABASE).exists():
+            raise gone(data_dir / LIVE)
         if remodelling and is_for_another(data_dir / LIVE, settings.collection, identity):
             remodel(settings, data_dir, identity, say)
         replaced = (data_dir / OLD).exists()
@@ -167,8 +172,10 @@ def _repair(settings: StoreSettings, data_dir: Path, say: Say) -> None:
     the engine, in the background."""
     say(Progress("repairing"))
     try:
+        others = other_collections(data_dir / LIVE, settings.collection)
         facts, found = salvage(data_dir / LIVE, settings.collection)
         records, _ = rows.to_records(found)
+        beside = [salvaged(data_dir / LIVE, it) for it in others if it.made_here]
     except Unreadable as exc:
         raise _refused(data_dir, exc.message) from exc
     except (KeyError, ValueError) as exc:
@@ -176,10 +183,12 @@ def _repair(settings: StoreSettings, data_dir: Path, say: Say) -> None:
     if facts.get(rows.SCHEMA_KEY) != SCHEMA:
         raise _refused(data_dir, f"The store of schema {facts.get(rows.SCHEMA_KEY)} is broken.")
     identity = identity_of(facts)
-    fresh = Fresh(settings, data_dir, identity)
+    fresh = Fresh(settings, data_dir, identity, others)
     for start in range(0, len(records), PAGE):
         say(Progress("repairing", start, len(records)))
         fresh.add(rows.plain_rows(records[start : start + PAGE], identity.dimension))
+    for other in beside:
+        fresh.keep_other(*other)
     fresh.close(fresh.ids)
     fresh.finish("repair", aside=store_swap.dated(store_swap.BROKEN))
 

@@ -67,7 +67,7 @@ NUMBERS = {
 def disk_trouble(exc: BaseException) -> StoreError | None:
     """The error to show if the disk is to blame; None if it is something else."""
     known = NUMBERS.get(exc.errno or 0) if isinstance(exc, OSError) else None
-    text = str(exc).lower()
+    text = f"{exc} {exc.__cause__ or ''}".lower()  # errors of ours do not repeat the words
     known = known or next((error for said, error in SAID.items() if said in text), None)
     return StoreError(known.message, code=known.code, hint=known.hint) if known else None
 
@@ -111,12 +111,12 @@ def disk_refuses(folder: Path) -> StoreError | None:
 
 
 def translated(exc: Exception, folder: Path | None = None) -> MemorydError:
-    """Any exception as an error of ours, by its words and never with a traceback. With a folder
-    the disk under it is tried, if the words do not tell."""
+    """Any exception as an error of ours, told apart by its words, which are never repeated: they
+    can quote a memory. With a folder the disk under it is tried, if the words do not tell."""
     if isinstance(exc, MemorydError):
         return exc
     kind = StoreUnavailable if type(exc).__module__.startswith("httpx") else StoreError
-    said = f"The store failed with {type(exc).__name__}: {str(exc)[:200]}"
+    said = f"The store failed with {type(exc).__name__}."
     return _named(disk_trouble(exc), folder) or kind(said)
 
 

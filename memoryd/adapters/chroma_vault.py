@@ -10,9 +10,11 @@ from typing import Any
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_backup import BackupJob, Restore, is_backed_up, restore
 from memoryd.adapters.chroma_collection import Collection
+from memoryd.adapters.chroma_files import OpenFiles, gone
 from memoryd.adapters.chroma_fresh import close
 from memoryd.adapters.chroma_jobs import Job, Rewrite
 from memoryd.adapters.chroma_open import open_remote
+from memoryd.adapters.chroma_others import can_be_kept
 from memoryd.adapters.chroma_start import Say, start
 from memoryd.adapters.chroma_trouble import disk_trouble, shortage, translated
 from memoryd.adapters.store_swap import CLEAN, LIVE, size_of
@@ -28,6 +30,7 @@ class Vault:
 
     OWN = frozenset(
         {"write", "drop", "facts", "begin", "step", "finish", "is_stale", "is_backed_up"}
+        | {"drop_unfinished"}
     )
 
     def __init__(
@@ -39,11 +42,14 @@ class Vault:
         asked: Restore | None = None,
         *,
         remodelling: bool = False,
+        reopening: bool = False,
     ) -> None:
+        """`reopening`: the same daemon had this store open before, so there must be one."""
         if asked is not None:
             restore(asked, settings, data_dir, identity, say)
         self._keep_old = asked is not None
-        self._remodelling = remodelling
+        self._remodelling, self._reopening = remodelling, reopening
+        self._files: OpenFiles | None = None  # of an embedded store
         self._settings, self._data_dir, self._identity = settings, data_dir, identity
         self._embedded = settings.mode == "embedded"
         self._job: Job | None = None
@@ -61,13 +67,17 @@ class Vault:
     def write(
         self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
     ) -> set[str]:
+        self._check_files()
         if (added or replaced) and self._embedded:
             self._check_room()
         if self._job is not None:
             self._job.before([*(r.memory.id for r in (*added, *replaced)), *doomed])
-        return self._collection.write(added, replaced, doomed)
+        existed = self._collection.write(added, replaced, doomed)
+        self._check_files()  # what went to files without a name must not be acknowledged
+        return existed
 
     def drop(self, row_ids: Sequence[str]) -> None:
+        self._check_files()
         if self._job is not None:
             self._job.before(row_ids)
         self._collection.drop(row_ids)
@@ -83,7 +93,7 @@ class Vault:
 
     def is_stale(self) -> bool:
         """Whether a rewrite is worth it: more dead rows than live ones, or any for too long."""
-        if not self._embedded:
+        if not self._embedded or not can_be_kept(self._collection.others):
             return False
         count = self._collection.row_count()
         dead = self._collection.dead(count)
@@ -113,6 +123,8 @@ class Vault:
         """End the job; what came of it."""
         job = self._running()
         try:
+            if isinstance(job, Rewrite):
+                self._check_files()  # or what was put there meanwhile would be replaced
             done = job.finish()
         except Exception:
             self.is_lost = job.has_closed
@@ -127,10 +139,18 @@ class Vault:
             self.is_lost = False
         return done
 
+    def drop_unfinished(self) -> None:
+        """Remove what a job left whose caller went away. Only while no job is worked on."""
+        self._drop_job()
+        if self._embedded:
+            store_swap.drop_unfinished(self._data_dir)
+
     def explained(self, exc: Exception) -> MemorydError:
         """What a failed call is answered with. `is_lost` is set if nothing works any more."""
         if not self._embedded or isinstance(exc, MemorydError):
             return translated(exc)
+        if self._files is not None and not self._files.are_there:
+            return gone(self._data_dir / LIVE)
         error = translated(exc, self._data_dir)
         if error.code == StoreError.code:  # not the disk
             try:
@@ -144,20 +164,26 @@ class Vault:
         self._drop_job()
         if self._embedded:
             folder = self._data_dir / LIVE
+            in_place = self._files is not None and self._files.are_there
             close(self._collection, folder)
-            (folder / CLEAN).touch(mode=0o600)
+            if in_place:
+                (folder / CLEAN).touch(mode=0o600)
 
     def _open(self, say: Say) -> Collection:
         if not self._embedded:
             return open_remote(self._settings, self._identity)
-        return start(
+        opened = start(
             self._settings,
             self._data_dir,
             self._identity,
             say,
             keep_old=self._keep_old,
             remodelling=self._remodelling,
+            reopening=self._reopening,
         )
+        self._files = OpenFiles(self._data_dir / LIVE)
+        self._reopening = True
+        return opened
 
     def _made(self, kind: str, *args: Any) -> Job:
         if kind == "rewrite":
@@ -167,11 +193,17 @@ class Vault:
                     code="not_embedded",
                     hint="Purge and compact the server itself.",
                 )
+            self._check_files()
             self._check_room(size_of(self._data_dir / LIVE))
             return Rewrite(self._settings, self._data_dir, self._collection, *args)
         if kind == "backup":
             return BackupJob(self._collection, *args)
         raise StoreError(f"The store has no job {kind!r}.")
+
+    def _check_files(self) -> None:
+        """Refuse what would go to files that are no longer the store's."""
+        if self._files is not None:
+            self._files.check()
 
     def _check_room(self, room: int = 0) -> None:
         """Refuse what would end in the middle. A deletion is always tried."""

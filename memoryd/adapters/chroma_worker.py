@@ -19,11 +19,13 @@ import threading
 import traceback
 from typing import Any, BinaryIO
 
+from memoryd.adapters.chroma_files import gone
 from memoryd.adapters.chroma_start import Say
 from memoryd.adapters.chroma_trouble import translated
 from memoryd.adapters.chroma_vault import Vault
 from memoryd.adapters.store_lock import take_lock
 from memoryd.errors import MemorydError
+from memoryd.places import forbid_core_dumps
 
 HEADER = struct.Struct("!Q")
 
@@ -51,7 +53,10 @@ def _exactly(stream: BinaryIO, count: int) -> bytes:
 def main() -> None:
     """Serve calls until the input ends."""
     os.umask(0o077)  # whoever started it: the store's files are their owner's alone
+    forbid_core_dumps()
     wire_in, wire_out = _take_wire()
+    sys.excepthook = lambda kind, exc, trace: _say_type(kind)
+    threading.excepthook = lambda thrown: _say_type(thrown.exc_type)
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
@@ -77,10 +82,21 @@ def _take_wire() -> tuple[BinaryIO, BinaryIO]:
 
 def _open(opening: dict[str, Any], say: Say) -> Vault:
     settings, data_dir = opening["settings"], opening["data_dir"]
+    reopening = opening["reopening"]
     if settings.mode == "embedded":
+        if reopening and not data_dir.exists():
+            raise gone(data_dir)
         take_lock(data_dir, opening["owner"], settings.lock_wait)
     asked, remodelling = opening["restore"], opening["remodelling"]
-    return Vault(settings, data_dir, opening["identity"], say, asked, remodelling=remodelling)
+    return Vault(
+        settings,
+        data_dir,
+        opening["identity"],
+        say,
+        asked,
+        remodelling=remodelling,
+        reopening=reopening,
+    )
 
 
 def _serve(vault: Vault, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
@@ -123,8 +139,14 @@ def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
         calls.put(None)
 
 
+def _say_type(kind: type[BaseException]) -> None:
+    """All that is said of an exception that nobody caught."""
+    sys.stderr.write(f"store worker: {kind.__name__}\n")
+
+
 def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str]:
-    """An exception as words. Its text is answered but never logged: it can hold memories."""
+    """An exception as words of ours. Its own are neither answered nor logged: they can quote
+    a memory."""
     if not isinstance(exc, MemorydError):
         where = "".join(traceback.format_tb(exc.__traceback__))
         sys.stderr.write(f"store worker: {type(exc).__name__}\n{where}")

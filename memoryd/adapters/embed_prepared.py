@@ -7,7 +7,8 @@ once the slower one takes what the faster one made.
 Every start compares sizes and the hashes of the small files. The weights are hashed only if
 their time stamp is not the recorded one: 90 MB take 60 ms where the processor has SHA
 instructions, several times that where it has not, and reading them all would make them
-resident for nothing. Damage that leaves size and time stamp alone is not looked for.
+resident for nothing. Damage that leaves size and time stamp alone is looked for by `memoryd
+setup` only.
 """
 
 from __future__ import annotations
@@ -57,13 +58,22 @@ def place(cache: Path, name: str, weights_sha256: str) -> Path:
     return cache / f"{name}-{weights_sha256[:12]}-v{GRAPH_VERSION}"
 
 
-def read(folder: Path) -> Prepared | None:
-    """The prepared model in `folder`; None if it is missing, incomplete or damaged."""
+def read(folder: Path, *, thorough: bool = False) -> Prepared | None:
+    """The prepared model in `folder`; None if it is missing, incomplete or damaged.
+
+    `thorough`: hash every file; a folder that is damaged is marked so that nobody takes it.
+    """
     try:
         recipe = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
         stamps: dict[str, dict[str, Any]] = recipe.pop("files")
-        stale = [name for name in (GRAPH, DATA, TOKENIZER) if not _is_fresh(folder, name, stamps)]
+        stale = [
+            name
+            for name in (GRAPH, DATA, TOKENIZER)
+            if not _is_fresh(folder, name, stamps) or thorough
+        ]
         if any(sha256(folder / name) != stamps[name]["sha256"] for name in stale):
+            if thorough:
+                (folder / RECIPE).unlink()
             return None
         if DATA in stale:  # a copied cache: hashed once, not at every start
             with contextlib.suppress(OSError):

@@ -97,7 +97,7 @@ class SbertEncoder:
                     show_progress_bar=False,
                 )
         except Exception as exc:
-            raise EmbedError(f"The model {self._model} failed: {exc}") from exc
+            raise EmbedError(f"The model {self._model} failed ({type(exc).__name__}).") from exc
 
     def _own_tokens(self) -> Tokens:
         """A copy of the tokenizer: the library changes the settings of its own as it runs."""

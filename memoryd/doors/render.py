@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
 
-from memoryd.engine.turns import ORDER
+from memoryd.engine.turn_keys import ORDER
 from memoryd.engine.windows import Window
 from memoryd.errors import MemorydError
 from memoryd.model import ROLE, SPEAKER, Hit, Memory, Page, Stored, Why

@@ -9,35 +9,33 @@ from __future__ import annotations
 import json
 import traceback
 from typing import Any
-from urllib.parse import unquote
 
 import anyio
 import mcp.types as types
 import structlog
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.gate import Gate
-from memoryd.doors.prompts import PROMPT, PROMPT_TEXT
+from memoryd.doors.prompts import PROMPT, PROMPT_TEXT, unknown_prompt
+from memoryd.doors.resources import JSON, LISTED, MAX_URI, TEMPLATES, Resources
 from memoryd.doors.schemas import INSTRUCTIONS, TOOLS
 from memoryd.doors.status import Status
-from memoryd.doors.tools import Tools
-from memoryd.errors import MemorydError, NotFound, OutOfMemory
+from memoryd.doors.tools import Tools, UnknownTool
+from memoryd.errors import InvalidInput, MemorydError, NotFound, OutOfMemory
 
 log = structlog.get_logger()
-JSON = "application/json"
-STATUS, MEMORY, SESSION = "memory://status", "memory://memory/", "memory://session/"
-UNKNOWN_RESOURCE = -32002
+RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
 
 
 class McpServer:
     """What clients can ask for, independent of how they are connected."""
 
     def __init__(self, gate: Gate, status: Status) -> None:
-        self._gate = gate
-        self._status = status
+        self._resources = Resources(gate, status)
         self._tools = Tools(gate)
         self._running = 0
         self._idle = anyio.Event()
@@ -53,6 +51,7 @@ class McpServer:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
         )
 
     async def drained(self) -> None:
@@ -69,7 +68,9 @@ class McpServer:
     ) -> types.CallToolResult:
         self._running += 1
         try:
-            found = await self._tools.call(params.name, params.arguments)
+            found = await self._tools.call(params.name, params.arguments, ctx)
+        except UnknownTool as exc:
+            raise _protocol_error(types.INVALID_PARAMS, exc) from exc
         except MemorydError as exc:
             log.info("tool_refused", code=exc.code)
             return _refusal(exc)
@@ -86,48 +87,41 @@ class McpServer:
         return types.CallToolResult(content=[text], structured_content=found)
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
-        status = types.Resource(
-            uri=STATUS, name="status", description="Health and counts", mime_type=JSON
-        )
-        return types.ListResourcesResult(resources=[status])
+        return types.ListResourcesResult(resources=[LISTED])
 
     async def _list_templates(self, ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
-        wanted = {"memory": ("One memory", MEMORY), "session": ("A session's window", SESSION)}
-        made = [
-            types.ResourceTemplate(
-                uri_template=f"{base}{{id}}", name=name, description=text, mime_type=JSON
-            )
-            for name, (text, base) in wanted.items()
-        ]
-        return types.ListResourceTemplatesResult(resource_templates=made)
+        return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
 
     async def _read_resource(
         self, ctx: Any, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
+        if len(uri) > MAX_URI:
+            told = NotFound(f"There is nothing at a URI of more than {MAX_URI} characters.")
+            raise _protocol_error(types.INVALID_PARAMS, told, uri=uri[:100])
         try:
-            found = await self._resource(uri)
-        except MemorydError as exc:
-            data = {"uri": uri, "memoryd/error": render.error(exc)}
-            raise MCPError(UNKNOWN_RESOURCE, render.error_text(exc), data) from exc
+            found = await self._resources.read(uri)
+        except NotFound as exc:
+            modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+            code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+            raise _protocol_error(code, exc, uri=uri) from exc
+        except InvalidInput as exc:
+            raise _protocol_error(types.INVALID_PARAMS, exc, uri=uri) from exc
         except Exception as exc:
-            log.error("resource_failed", error=type(exc).__name__, at=_place(exc))
-            text = f"memoryd failed with {type(exc).__name__}."
-            raise MCPError(types.INTERNAL_ERROR, text, {"uri": uri}) from exc
+            raise _failure("resource_failed", exc, uri=uri) from exc
         text = json.dumps(found, ensure_ascii=False)
         contents = types.TextResourceContents(uri=uri, mime_type=JSON, text=text)
         return types.ReadResourceResult(contents=[contents])
 
-    async def _resource(self, uri: str) -> dict[str, Any]:
-        if uri == STATUS:
-            return await self._status.read()
-        engine = await self._gate.engine()
-        if uri.startswith(SESSION):
-            window = await engine.context_window(_named(uri, SESSION))
-            return render.window(window, engine.zone)
-        if uri.startswith(MEMORY) and (found := await engine.get(_named(uri, MEMORY))):
-            return render.recalled(found, engine.zone)
-        raise NotFound(f"There is nothing at {uri[:200]}.")
+    async def _complete(
+        self, ctx: Any, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        try:
+            return types.CompleteResult(completion=await self._resources.complete(params))
+        except InvalidInput as exc:
+            raise _protocol_error(types.INVALID_PARAMS, exc) from exc
+        except Exception as exc:
+            raise _failure("completion_failed", exc) from exc
 
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[PROMPT])
@@ -136,15 +130,10 @@ class McpServer:
         self, ctx: Any, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         if params.name != PROMPT.name:
-            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}.")
+            raise _protocol_error(types.INVALID_PARAMS, unknown_prompt(params.name))
         text = types.TextContent(type="text", text=PROMPT_TEXT)
         message = types.PromptMessage(role="user", content=text)
         return types.GetPromptResult(description=PROMPT.description, messages=[message])
-
-
-def _named(uri: str, base: str) -> str:
-    """The id or name at the end of a URI, where it is percent-encoded."""
-    return unquote(uri.removeprefix(base))
 
 
 def _place(exc: Exception) -> str:
@@ -158,3 +147,18 @@ def _refusal(exc: MemorydError) -> types.CallToolResult:
     text = types.TextContent(type="text", text=render.error_text(exc))
     meta = {"memoryd/error": render.error(exc)}
     return types.CallToolResult(content=[text], is_error=True, _meta=meta)
+
+
+def _protocol_error(code: int, exc: MemorydError, **data: str) -> MCPError:
+    """A JSON-RPC error with the same words and parts."""
+    return MCPError(code, render.error_text(exc), {**data, "memoryd/error": render.error(exc)})
+
+
+def _failure(event: str, exc: Exception, **data: str) -> MCPError:
+    """What went wrong on our side; one of our own errors says what it was."""
+    if isinstance(exc, MemorydError):
+        log.info(event, code=exc.code)
+        return _protocol_error(types.INTERNAL_ERROR, exc, **data)
+    log.error(event, error=type(exc).__name__, at=_place(exc))
+    told = MemorydError(f"memoryd failed with {type(exc).__name__}.")
+    return _protocol_error(types.INTERNAL_ERROR, told, **data)

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,18 @@ class CannotListen(MemorydError):
     code = "cannot_listen"
 
 
+def bind_first(paths: Iterator[Path]) -> tuple[socket.socket, str, Path]:
+    """The first door of these that can be had, its token and its place. Raises what the last
+    one met."""
+    trouble: CannotListen | None = None
+    for path in paths:
+        try:
+            return *bind_local(path), path
+        except CannotListen as exc:
+            trouble = exc
+    raise trouble or CannotListen("There is no place to listen at.")
+
+
 def bind_local(path: Path) -> tuple[socket.socket, str]:
     """The door of this machine, and the token that it wants: none for a Unix socket."""
     if places.HAS_UNIX_SOCKETS:
@@ -58,7 +71,8 @@ def bind_unix(path: Path) -> socket.socket:
         refuse(directory_faults(path.parent, "socket directory"))
         if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
             raise CannotListen(f"{path} is in the way: it is not a socket.")
-        if _answers(path):
+        # The lock is the data directory's; a daemon of another may have been given this socket.
+        if places.is_listened_on(path):
             raise CannotListen(
                 f"Another program listens on {path}.", hint="Choose another --socket."
             )
@@ -75,17 +89,6 @@ def bind_unix(path: Path) -> socket.socket:
         hint = "Choose a shorter path with --socket." if too_long else "Choose another --socket."
         raise CannotListen(f"Cannot listen on {path}: {exc}.", hint=hint) from exc
     return listener
-
-
-def _answers(path: Path) -> bool:
-    """Whether somebody accepts connections there: the lock is the data directory's, and a daemon
-    of another one may have been given the same socket."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-        return True
 
 
 def bind_tcp(host: str, port: int) -> socket.socket:
@@ -105,7 +108,8 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 class LineDoor:
     """Serves connections of one listening socket. With a token, its line must come first.
-    `local`: it is the owner's own door, who may do more there than others elsewhere."""
+    `serves`: the data directory, at the owner's own door, who may do more there than others
+    elsewhere."""
 
     def __init__(
         self,
@@ -114,13 +118,13 @@ class LineDoor:
         most: int,
         token: str = "",
         *,
-        local: bool = False,
+        serves: Path | None = None,
     ) -> None:
         self._server = server
         self._limits = limits
         self._most = most
         self._token = token.encode()
-        self._local = local
+        self._serves = serves
         self.connections = 0
         self._refused = 0
 
@@ -180,7 +184,7 @@ class LineDoor:
             self._refused -= 1
 
     def _connection(self, stream: anyio.abc.SocketStream) -> Connection:
-        return Connection(stream, self._limits, local=self._local)
+        return Connection(stream, self._limits, self._serves)
 
     async def _admitted(self, stream: anyio.abc.SocketStream) -> bool:
         if not self._token:

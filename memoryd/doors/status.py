@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,10 +26,10 @@ SLOW = StoreUnavailable("The store is busy with itself.", hint="Ask again in a w
 class Status:
     """Readable at any time, also while the engine is still being opened."""
 
-    def __init__(self, gate: Gate, places: Mapping[str, str], data_dir: Path) -> None:
+    def __init__(self, gate: Gate, data_dir: Path) -> None:
         self._gate = gate
-        self._places = dict(places)
         self._data_dir = data_dir
+        self.socket = ""  # where the daemon listens, once it does
         self._started = time.monotonic()
 
     async def read(self) -> dict[str, Any]:
@@ -40,7 +39,7 @@ class Status:
             "pid": os.getpid(),
             "uptime_seconds": round(time.monotonic() - self._started, 1),
             "data_dir": str(self._data_dir),
-            **self._places,
+            "socket": self.socket,
             "resident_bytes": _resident(),
             "disk_bytes": await anyio.to_thread.run_sync(_disk, self._data_dir),
             "disk_free_bytes": await anyio.to_thread.run_sync(_free, self._data_dir),
@@ -56,6 +55,9 @@ class Status:
             found["progress"] = asdict(Progress("embedding", embedded, engine.count))
         if state["next_expiry"] is not None:
             state["next_expiry"] = render.moment(state["next_expiry"], engine.zone)
+        if doubt := state["clock_doubt"]:
+            doubt["believed"] = render.moment(doubt["believed"], engine.zone)
+            doubt["seconds_left"] = round(doubt["seconds_left"])
         return found | state | {"store": await _store(engine)}
 
 

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from memoryd.doors import governance, render
-from memoryd.doors.admin import ADMIN
+from memoryd.doors.admin import ADMIN, ADMIN_ARGUMENTS
 from memoryd.doors.gate import Gate
 from memoryd.doors.schemas import TOOLS
+from memoryd.doors.sessions import (
+    PEER,
+    Session,
+    hint_to_continue,
+    hint_where_empty,
+    renewed,
+    session_of,
+)
 from memoryd.engine.engine import Engine
 from memoryd.engine.fold import CHARS_A_TOKEN, cost
-from memoryd.engine.turns import ORDER
-from memoryd.engine.windows import new_session_id
+from memoryd.engine.turn_keys import ORDER
 from memoryd.errors import InvalidInput
 from memoryd.model import Page
+from memoryd.scrub_output import as_data
 
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
+SESSION = "session_id"
+MAX_HANDLE = 1000  # characters of an id or name; no memory has one so long
 
 
-@dataclass(slots=True)
-class Peer:
-    """The connection that a call came in by. `session_id` None: it has no session of its own.
-    `local`: by the socket that only the owner of the memories can reach, and not by the shim."""
+class UnknownTool(InvalidInput):
+    """A call of what is no tool: an error of the protocol, not of a tool."""
 
-    session_id: str | None
-    local: bool = False
-
-
-# Set by each door around a connection; sessions are ours, never the protocol library's.
-PEER: ContextVar[Peer] = ContextVar("peer")
+    code = "tool_unknown"
 
 
 class Tools:
@@ -42,37 +43,42 @@ class Tools:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
-        self._known |= governance.ARGUMENTS
+        self._known |= governance.ARGUMENTS | ADMIN_ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "search_memories": _search,
             "store_memory": _store,
             "forget_memory": _forget,
-            "add_turn": _add_turn,
-            "get_context": _get_context,
-            "clear_context": _clear_context,
             **ADMIN,
             **governance.CALLS,
         }
+        self._session_calls: dict[
+            str, Callable[[Engine, Arguments, Session], Awaitable[Arguments]]
+        ] = {
+            "add_turn": _add_turn,
+            "get_context": _get_context,
+            "clear_context": _clear_context,
+        }
 
-    async def call(self, name: str, arguments: Mapping[str, Any] | None) -> Arguments:
-        """The tool's answer; MemorydError with a code, a sentence and a hint."""
-        if name not in self._calls:
-            raise InvalidInput(
-                f"There is no tool {name[:100]!r}.",
-                code="tool_unknown",
-                hint=f"Use one of {', '.join(tool.name for tool in TOOLS)}.",
-            )
+    async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
+        """The tool's answer; UnknownTool, or MemorydError with a code, a sentence and a hint."""
+        if name not in self._calls and name not in self._session_calls:
+            names = ", ".join(tool.name for tool in TOOLS)
+            raise UnknownTool(f"There is no tool {name[:100]!r}.", hint=f"Use one of {names}.")
         if name in ADMIN or name in governance.CALLS:
             _check_local(name)
         given = self._given(name, arguments or {})
-        return await self._calls[name](await self._gate.engine(), given)
+        engine = await self._gate.engine()
+        if name in self._session_calls:
+            session = session_of(given.pop(SESSION, None), ctx)
+            return await self._session_calls[name](engine, given, session)
+        return await self._calls[name](engine, given)
 
     def _given(self, name: str, arguments: Mapping[str, Any]) -> Arguments:
         """The arguments that say something: null and "" mean not given."""
         known = self._known.get(name, set())
         for key in arguments:
             if key not in known:
-                near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+                near = difflib.get_close_matches(key[:50], known, n=1, cutoff=0.5)
                 raise InvalidInput(
                     f"{name} has no argument {key[:100]!r}.",
                     code="argument_unknown",
@@ -114,33 +120,41 @@ async def _store(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _forget(engine: Engine, given: Arguments) -> Arguments:
-    done = await engine.forget(given.get("memory_id", ""))
+    memory_id = given.get("memory_id")
+    if isinstance(memory_id, str) and len(memory_id) > MAX_HANDLE:
+        raise InvalidInput(
+            f"A memory_id has at most {MAX_HANDLE} characters.",
+            code="memory_id_invalid",
+            hint="Find it with search_memories, then pass its id or name as memory_id.",
+        )
+    if not isinstance(memory_id, str) or not memory_id.strip():
+        raise InvalidInput(
+            "forget_memory needs the memory_id of the memory to delete.",
+            code="memory_id_missing" if memory_id is None else "memory_id_invalid",
+            hint="Find it with search_memories, then pass its id or name as memory_id.",
+        )
+    done = await engine.forget(memory_id)
     return {"success": done.success, "id": done.id}
 
 
-async def _add_turn(engine: Engine, given: Arguments) -> Arguments:
+async def _add_turn(engine: Engine, given: Arguments, session: Session) -> Arguments:
     done = await engine.add_turn(
-        given.get("role", ""), given.get("content", ""), _session(given), given.get("speaker")
+        given.get("role", ""), given.get("content", ""), session.id, given.get("speaker")
     )
-    answer = {"order": done.memory.metadata[ORDER], "warnings": list(done.warnings)}
-    return render.memory(done.memory, engine.zone) | answer
+    order = done.memory.metadata[ORDER]
+    answer = {"order": order, "warnings": list(done.warnings)}
+    hint = hint_to_continue(session, first=order == 0)
+    return render.memory(done.memory, engine.zone) | answer | hint
 
 
-async def _get_context(engine: Engine, given: Arguments) -> Arguments:
-    found = await engine.context_window(_session(given), given.get("max_turns"))
-    return render.window(found, engine.zone)
+async def _get_context(engine: Engine, given: Arguments, session: Session) -> Arguments:
+    found = await engine.context_window(session.id, given.get("max_turns"))
+    hint = {} if found.messages else hint_where_empty(session)
+    return render.window(found, engine.zone) | hint
 
 
-async def _clear_context(engine: Engine, given: Arguments) -> Arguments:
-    session = _session(given)
-    cleared = await engine.clear_window(session)
-    peer = PEER.get(None)
-    if peer is not None and session == peer.session_id:
-        session = peer.session_id = new_session_id()
-    return {"session_id": session, "cleared": cleared}
-
-
-def _session(given: Arguments) -> Any:
-    """The session that is meant: the one given, else the connection's own."""
-    peer = PEER.get(None)
-    return given.get("session_id", peer.session_id if peer else None)
+async def _clear_context(engine: Engine, given: Arguments, session: Session) -> Arguments:
+    cleared = await engine.clear_window(session.id)
+    if cleared:
+        return {SESSION: as_data(renewed(session)), "cleared": cleared}
+    return {SESSION: as_data(str(session.id)), "cleared": 0} | hint_where_empty(session)

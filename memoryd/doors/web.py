@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hmac
 import socket
+from collections.abc import Container
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -24,23 +25,32 @@ from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.rate import Rate, RateLimited, too_fast
 from memoryd.doors.server import McpServer
-from memoryd.doors.tools import PEER, Peer
+from memoryd.doors.sessions import PEER, Peer
 from memoryd.doors.web_limit import limited
+from memoryd.hosts import hosts_served, origins_served
 from memoryd.settings import DoorSettings
 
+HOST_REFUSED = "This host is not served here. To serve it, name it in doors.http_allowed_hosts."
 OPEN_PATHS = ("/health",)  # says that it lives, and nothing else
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Guard:
     """Lets in what has the token and was meant for us."""
 
-    def __init__(self, app: ASGIApp, token: str, hosts: set[str], rate: float = 0.0) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str,
+        hosts: Container[str],
+        origins: Container[str] = (),
+        rate: float = 0.0,
+    ) -> None:
         self._app = app
         self._most = rate
         self._rate = Rate(rate)  # of the door: HTTP has no connections worth the name
         self._token = f"Bearer {token}".encode()
         self._hosts = hosts
+        self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -48,15 +58,14 @@ class Guard:
             if refusal := self._refusal(scope["path"], headers):
                 await refusal(scope, receive, send)
                 return
-            session = headers.get("mcp-session-id")
-            PEER.set(Peer(f"http-{session}" if session else None))
+            PEER.set(Peer(None))  # what a session is called comes with each request
         await self._app(scope, receive, send)
 
     def _refusal(self, path: str, headers: Headers) -> JSONResponse | None:
-        if headers.get("host", "") not in self._hosts:
-            return _no(421, "host_refused", "This address is not served here.")
+        if headers.get("host", "").lower() not in self._hosts:
+            return _no(421, "host_refused", HOST_REFUSED)
         origin = headers.get("origin")
-        if origin is not None and origin.removeprefix("http://") not in self._hosts:
+        if origin is not None and origin.lower() not in self._origins:
             return _no(403, "origin_refused", "Pages of other sites may not call memoryd.")
         given = headers.get("authorization", "").encode()
         if path not in OPEN_PATHS and not hmac.compare_digest(given, self._token):
@@ -76,9 +85,7 @@ class _Server(uvicorn.Server):
         return nullcontext()  # signals are the daemon's
 
 
-def web_app(
-    server: McpServer, gate: Gate, doors: DoorSettings, token: str, hosts: set[str]
-) -> ASGIApp:
+def web_app(server: McpServer, gate: Gate, doors: DoorSettings, token: str, port: int) -> ASGIApp:
     """The guarded application."""
 
     async def health(request: Request) -> JSONResponse:
@@ -90,7 +97,8 @@ def web_app(
         # Checked by Guard already, and more strictly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Guard(app, token, hosts, doors.max_calls_per_second)
+    hosts, origins = hosts_served(doors, port), origins_served(doors, port)
+    return Guard(app, token, hosts, origins, doors.max_calls_per_second)
 
 
 async def serve_web(
@@ -103,10 +111,7 @@ async def serve_web(
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; started once it listens."""
-    port = listening.getsockname()[1]
-    names = {*LOCAL, doors.http_host}
-    hosts = {f"{name}:{port}" for name in names} | (names if port == 80 else set())
-    app = web_app(server, gate, doors, token, hosts)
+    app = web_app(server, gate, doors, token, listening.getsockname()[1])
     config = uvicorn.Config(
         app,
         http=limited(doors.max_connections),

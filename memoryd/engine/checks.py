@@ -1,21 +1,25 @@
 """What callers may ask for. Each check returns the clean value or raises InvalidInput with a
-stable code, a sentence and a hint; all of them run before anything is changed."""
+stable code, a sentence and a hint; all of them run before anything is changed, and look at the
+size of a value before they walk through it."""
 
 from __future__ import annotations
 
 import math
 import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, tzinfo
 
 from memoryd.errors import InvalidInput
+from memoryd.labels import has_hidden, normal_name
 from memoryd.metadata import plain_text
 from memoryd.model import MICRO
 
 MAX_LIMIT = 1000
 ID = re.compile("[0-9a-f]{20}")  # what the engine makes; a name like it could hide a memory
 MAX_NAME = 200
-MAX_QUERY = 1_000_000
+MAX_QUERY = 10_000
+MAX_MOMENT = 100  # characters of a time
 LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
@@ -23,52 +27,62 @@ def content(value: object, max_bytes: int) -> str:
     """Text that can be kept, embedded and found again."""
     if not isinstance(value, str):
         raise _refused("content_not_text", f"Content must be text, not {_kind(value)}.")
-    size = len(_utf8(value, "content_has_surrogate", "Content"))
+    _check_size(len(value), max_bytes)  # a character has at least one byte
+    _check_size(len(_utf8(value, "content_has_surrogate", "Content")), max_bytes)
     if "\0" in value:
         raise _refused("content_has_nul", "Content holds a NUL character.", "Remove it.")
     if not _is_visible(value):
         raise _refused("content_empty", "Content is empty.", "Give some text to remember.")
-    if size > max_bytes:
+    return plain_text(value)
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
         raise _refused(
             "content_too_long",
-            f"Content has {size} bytes; at most {max_bytes} can be kept as one memory.",
+            f"Content has {size} bytes or more; at most {most} can be kept as one memory.",
             "Split it, or raise memory.max_content_bytes.",
         )
-    return plain_text(value)
 
 
 def query(value: object) -> str:
     """The text of a search; it must be text, and may be of any kind."""
     if not isinstance(value, str):
         raise _refused("query_not_text", f"The query must be text, not {_kind(value)}.")
+    if len(value) > MAX_QUERY:
+        raise _refused(
+            "query_too_long",
+            f"The query has {len(value)} characters; at most {MAX_QUERY} can be searched for.",
+            "Ask for what matters in it.",
+        )
     _utf8(value, "query_has_surrogate", "The query")
     if not _is_visible(value):
         raise _refused("query_empty", "The query is empty.", "Say what to look for.")
-    if len(value) > MAX_QUERY:
-        raise _refused("query_too_long", f"The query is over {MAX_QUERY} characters.")
     return value.replace("\0", " ")
 
 
 def limit(value: object) -> int:
     """How many results: 1 to MAX_LIMIT."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
+    number = _whole(value)
+    if number is None or not 1 <= number <= MAX_LIMIT:
         raise _refused(
             "limit_invalid",
             f"The limit must be a whole number from 1 to {MAX_LIMIT}, not {_shown(value)}.",
             "Leave it out for the default.",
         )
-    return value
+    return number
 
 
 def count(value: object, what: str) -> int:
     """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    number = _whole(value)
+    if number is None or number < 1:
         raise _refused(
             f"{what}_invalid",
             f"{what} must be a whole number above 0, not {_shown(value)}.",
             "Leave it out for the default.",
         )
-    return value
+    return number
 
 
 def min_score(value: object) -> float:
@@ -83,20 +97,30 @@ def min_score(value: object) -> float:
 
 
 def label(value: object, what: str) -> str | None:
-    """A name or a session id: a short line of text. Empty and None mean: not given."""
+    """A name or a session id: a short line of text in its normal form. Empty and None mean: not
+    given."""
     if value is None or value == "":
         return None
     code = f"{what}_invalid"
     if not isinstance(value, str):
         raise _refused(code, f"The {what} must be text, not {_kind(value)}.")
-    _utf8(value, code, f"The {what}")
-    if not _is_visible(value) or any(unicodedata.category(c) == "Cc" for c in value):
-        raise _refused(code, f"The {what} must be one line of visible text.")
-    if what == "name" and ID.fullmatch(value.strip()):
-        raise _refused(code, "A name may not look like an id.", "Choose words.")
     if len(value) > MAX_NAME:
         raise _refused(code, f"The {what} has {len(value)} characters; at most {MAX_NAME} fit.")
-    return value.strip()
+    _utf8(value, code, f"The {what}")
+    label = normal_name(value)
+    # A speaker is only shown; chats give names with direction marks. The others are addresses.
+    hidden = _has_controls(label) if what == "speaker" else has_hidden(label)
+    if hidden or not _is_visible(label):
+        raise _refused(
+            code,
+            f"The {what} must be one line of visible text, without hidden characters.",
+            "Type it anew: copied text can hold zero-width or direction characters.",
+        )
+    if what == "name" and ID.fullmatch(label):
+        raise _refused(code, "A name may not look like an id.", "Choose words.")
+    if len(label) > MAX_NAME:  # some characters are several in the normal form
+        raise _refused(code, f"The {what} has {len(label)} characters; at most {MAX_NAME} fit.")
+    return label
 
 
 def flag(value: object, what: str) -> bool:
@@ -130,6 +154,8 @@ def _moment(value: object, zone: tzinfo | None) -> float | None:
         return round(float(value), MICRO) if abs(value) <= LATEST else math.inf
     try:
         if isinstance(value, str):
+            if len(value) > MAX_MOMENT:
+                return None
             value = datetime.fromisoformat(value.strip())
         if isinstance(value, date) and not isinstance(value, datetime):
             value = datetime.combine(value, datetime.min.time())
@@ -140,9 +166,20 @@ def _moment(value: object, zone: tzinfo | None) -> float | None:
     return None
 
 
+def _whole(value: object) -> int | None:
+    """The whole number that a value is, None if it is none: 2.0 is one by JSON Schema."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def _is_visible(text: str) -> bool:
     """Something a reader could see: not only spaces, controls and invisible joiners."""
     return any(unicodedata.category(c)[0] not in "CZ" for c in text)
+
+
+def _has_controls(text: str) -> bool:
+    return any(unicodedata.category(c) == "Cc" for c in text)
 
 
 def _utf8(text: str, code: str, what: str) -> bytes:
@@ -158,6 +195,10 @@ def _utf8(text: str, code: str, what: str) -> bytes:
 
 def _shown(value: object) -> str:
     """A value in an error, short; Python refuses to print very large numbers."""
+    if isinstance(value, str):
+        return repr(value[:100])
+    if isinstance(value, list | tuple | Mapping):
+        return _kind(value)
     try:
         return repr(value)[:100]
     except ValueError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from datetime import tzinfo
 from functools import partial
 from typing import Any
@@ -12,10 +14,12 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.embedding import Embedding
 from memoryd.engine.exports import Exported, Exporter
 from memoryd.engine.former import Former, Stock
 from memoryd.engine.governance import Governance
+from memoryd.engine.handles import Handles, memory_handles, session_handles
 from memoryd.engine.imports import Arrival, Imports
 from memoryd.engine.index import Index
 from memoryd.engine.parts import Parts
@@ -24,7 +28,7 @@ from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
 from memoryd.model import DAY, MICRO, Lifetimes, Memory, Stored
-from memoryd.ports import Backup, Encoder, Passage, Reranker, Shelf, Store, Watch
+from memoryd.ports import Backup, ClockRecord, Encoder, Passage, Reranker, Shelf, Store, Watch
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -57,6 +61,14 @@ class Engine(Governance, Imports, Recall):
         """Empty a session's window; the memories remain. How many messages it held."""
         return await self._windows.clear(session_id)
 
+    async def memory_handles(self, prefix: str, most: int) -> Handles:
+        """Names and ids of memories that begin with `prefix`."""
+        return await memory_handles(self._parts, prefix, most)
+
+    async def session_handles(self, prefix: str, most: int) -> Handles:
+        """Ids of sessions that begin with `prefix`."""
+        return await session_handles(self._parts, prefix, most)
+
     async def export_page(self, after: str | None = None) -> Exported:
         """A page of all memories with their vectors, in the order of their ids."""
         return await self._exporter.page(after)
@@ -88,6 +100,7 @@ class Engine(Governance, Imports, Recall):
         return {
             "memories": {str(type): count for type, count in counts.items()},
             "next_expiry": next_expiry,
+            "clock_doubt": asdict(doubt) if (doubt := self._upkeep.doubt) else None,
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
@@ -113,6 +126,14 @@ class Engine(Governance, Imports, Recall):
         """Have no byte of what was forgotten, replaced or expired in any file but backups."""
         await self._upkeep.purge()
 
+    async def sweep(self, *, clock_is_right: bool = False) -> int:
+        """Delete what is due, unless the clock may be wrong; how many memories that were."""
+        return await self._upkeep.sweep(clock_is_right=clock_is_right)
+
+    async def note_clock(self) -> None:
+        """Keep the time for the next start."""
+        await self._upkeep.note_clock()
+
     async def cleanup_expired(self) -> int:
         """Delete what is due, now; how many memories that were."""
         return await self._upkeep.cleanup_expired()
@@ -137,7 +158,11 @@ class Engine(Governance, Imports, Recall):
     async def lend(self, former: Former, stock: Stock) -> None:
         """Search by the former model until the new one has made all vectors."""
         self._parts.embedding.former = former  # first, so that it hears of all that goes meanwhile
-        await former.take_up(self._parts.index, stock)
+        try:
+            await former.take_up(self._parts.index, stock)
+        except BaseException:
+            self._parts.embedding.former = None  # or searches would wait for it for ever
+            raise
 
     async def cover(self, former: Former) -> None:
         """Have the former model make vectors of what came after it."""
@@ -167,11 +192,13 @@ async def run_engine(
     shelf: Shelf | None = None,
     model: str = "",
     watch: Watch | None = None,
+    clock_record: ClockRecord | None = None,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then serve inside the block.
 
     `shelf` keeps a snapshot of the index between starts, good for the vectors of `model`.
-    `watch` is told how far the loading is.
+    `watch` is told how far the loading is. `clock_record` keeps the time that was seen last.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -179,8 +206,9 @@ async def run_engine(
     snapshots = Snapshots(index, shelf or NoShelf(), {"model": model, "dimension": dimension})
     await snapshots.load(store, watch)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
-    ticks = partial(_to_the_microsecond, clock)
-    parts = Parts(store, index, embedding, ticks, *rules, snapshots, config.backup)
+    ticks = partial(_now, clock, not config.memory.timezone)
+    time_kept = (monotonic, clock_record or NoRecord())
+    parts = Parts(store, index, embedding, ticks, *rules, snapshots, config.backup, *time_kept)
     engine = Engine(parts)
     try:
         async with task_group() as tasks:
@@ -190,10 +218,15 @@ async def run_engine(
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
+            await engine.note_clock()
             await snapshots.save()
 
 
-def _to_the_microsecond(clock: Callable[[], float]) -> float:
+def _now(clock: Callable[[], float], in_system_zone: bool) -> float:
+    """The time to the microsecond. Every operation asks for it first, so a system that has moved to
+    another time zone is noticed here: the C library looks only when it is told to."""
+    if in_system_zone and sys.platform != "win32":
+        time.tzset()
     return round(clock(), MICRO)
 
 

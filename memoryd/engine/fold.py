@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memoryd.engine.turns import CLEARED, ORDER
+from memoryd.engine.turn_keys import CLEARED, ORDER
 from memoryd.model import Hit, Memory
 
 ENDS = ".,;:!?\"'()[]`*_\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2026\u2013\u2014"

@@ -17,9 +17,9 @@ import anyio
 
 from memoryd.engine import checks, commits
 from memoryd.engine.memories import Memories, id_key, keys_of
-from memoryd.engine.secrecy import without_secrets
+from memoryd.engine.secrecy import secret_fields, without_secrets
+from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
-from memoryd.metadata import check_metadata
 from memoryd.model import MICRO, Memory, MemoryType, is_expired, parse_type
 from memoryd.ports import Passage, Record
 
@@ -60,8 +60,8 @@ class Imports(Memories):
         """Keep a memory as it is. Without `passages` it is embedded here."""
         if is_expired(memory, self._parts.clock()):
             return Arrival(Outcome.EXPIRED)
-        given = {"content": memory.content, "metadata": memory.metadata, "name": memory.name}
-        safe = replace(memory, **without_secrets(given, self._parts.memory.secrets)[0])
+        fields, _ = await without_secrets(secret_fields(memory), self._parts.memory)
+        safe = replace(memory, **fields)
         masked = safe != memory
         if masked:  # its vectors know the secret
             memory, passages = safe, ()
@@ -130,7 +130,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         content=checks.content(fields["content"], max_bytes),
         created_at=created,
         expires_at=_instant(fields["expires_at"], "expires_at"),
-        metadata=check_metadata(fields.get("metadata")),
+        metadata=imported_metadata(fields.get("metadata")),
         name=checks.label(fields.get("name"), "name"),
         session_id=checks.label(fields.get("session_id"), "session_id"),
         pinned=checks.flag(fields.get("pinned", False), "pinned"),

@@ -8,7 +8,7 @@ result was freed or reused meanwhile, it starts again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -178,15 +178,23 @@ class Index:
         self._free.append(slot)
         return True
 
-    def view(self, query: Sequence[int], filter: Filter, now: float, quiet: float) -> View:
-        """What a search with these terms sees now."""
+    def view(
+        self,
+        query: Sequence[int],
+        filter: Filter,
+        now: float,
+        quiet: float,
+        numbers: Iterable[int] = (),
+    ) -> View:
+        """What a search with these terms sees now; `numbers` are those that have digits."""
         if self._layout is None or self._layout.version != self.changes:
             self._layout = self._laid_out()
         gone = self._layout.rows_of(self._columns.expired(now))
         words = self._words.look_up(query, *self._layout.rows_beside, quiet, self.changes, gone)
         allowed = self._columns.allowed(filter, now)[: len(self._entries)]
         meant = self._speakers.meant(query)
-        return View(self._layout, allowed, meant, words, self._vectors)
+        names_number = self._words.has_rare(numbers)
+        return View(self._layout, allowed, meant, words, self._vectors, names_number)
 
     def _laid_out(self) -> Layout:
         self._vectors.settle()

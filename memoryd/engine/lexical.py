@@ -37,6 +37,8 @@ COMMON = 8  # a term in more than one row of so many is not looked for in neighb
 COUNT_BITS, COUNT_MASK = 8, 255
 NOBODY: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 MAX_TERMS = 128  # of a query; the rarest are kept
+RARE = 100  # a term in at most one row of so many is rare
+COVERAGE_STEPS = 128  # in which the coverage by chance is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,31 @@ class Lookup:
             counts[near] += share * found[there]  # a row is one row's neighbour on a side
             lent.append(near)
         return lent
+
+    def coverage(self, rows: NDArray[np.intp]) -> Floats:
+        """Of these rows: the share of the query's weight that their own words cover, however
+        often."""
+        covered = np.zeros(len(rows), np.float32)
+        first = (rows << COUNT_BITS).astype(np.uint32)
+        for packed, weight in zip(self.postings, self.weights, strict=True):
+            # Postings are sorted by row, so a few rows are found without reading all of them.
+            found = packed[np.minimum(np.searchsorted(packed, first), len(packed) - 1)]
+            covered[found >> COUNT_BITS == rows] += np.float32(weight / self.total)
+        return covered
+
+    def chance_coverage(self) -> float:
+        """The coverage that at least one row would reach if every term fell on rows by chance,
+        independently of the others and as often as it does."""
+        rows = int(np.count_nonzero(self.lengths))
+        shares = np.zeros(COVERAGE_STEPS + 1)  # of rows, by how much they cover
+        shares[0] = 1.0
+        for packed, weight in zip(self.postings, self.weights, strict=True):
+            step, holds = round(weight / self.total * COVERAGE_STEPS), len(packed) / max(1, rows)
+            if step:
+                with_term = np.concatenate([np.zeros(step), shares[:-step]])
+                shares = (1.0 - holds) * shares + holds * with_term
+        expected = rows * shares[::-1].cumsum()[::-1]  # rows that cover at least so much
+        return float(np.flatnonzero(expected >= 1.0).max(initial=0)) / COVERAGE_STEPS
 
     def divisors(self) -> Floats:
         """By row: what BM25 divides by. The length counts the neighbours as the words do."""
@@ -193,6 +220,11 @@ class WordIndex:
             begin = end
         self._lengths = np.concatenate([lengths, np.zeros(1024, dtype=np.float32)])
         self._live = int(np.count_nonzero(lengths))
+
+    def has_rare(self, found: Iterable[int]) -> bool:
+        """Whether one of these terms is there, in few rows."""
+        few = max(1, self._live // RARE)
+        return any(0 < len(self._postings.get(term, ())) <= few for term in found)
 
     def lengths(self, count: int) -> Floats:
         """A copy, by row."""

@@ -15,8 +15,10 @@ from typing import Any
 from memoryd.engine import checks, commits
 from memoryd.engine.parts import Parts
 from memoryd.engine.revision import KEEP, clean, revised, settled_expiry
-from memoryd.engine.secrecy import without_secrets
+from memoryd.engine.secrecy import secret_fields, without_secrets
+from memoryd.engine.turn_keys import user_metadata
 from memoryd.errors import InvalidInput, NotFound
+from memoryd.labels import normal_name
 from memoryd.metadata import check_metadata
 from memoryd.model import (
     CONTEXT_NAME,
@@ -30,6 +32,7 @@ from memoryd.model import (
 )
 from memoryd.ports import Record
 
+LONGEST_ADDRESS = 4 * checks.MAX_NAME  # characters, spaces around a name included
 NO_VECTOR = "Until there is a model this memory can be found by its words only."
 
 
@@ -51,6 +54,35 @@ class Memories:
         pinned: bool = False,
     ) -> Stored:
         """Remember `content`. A name replaces what had it; an identical fact is kept once."""
+        return await self._remember(
+            content,
+            memory_type,
+            metadata=user_metadata(metadata),
+            name=name,
+            session_id=session_id,
+            expires_at=expires_at,
+            pinned=pinned,
+        )
+
+    async def remember_turn(
+        self, content: str, metadata: Mapping[str, Any], session_id: str
+    ) -> Stored:
+        """Store a message of a session, whose metadata says so."""
+        clean = check_metadata(metadata)
+        kind = MemoryType.CONVERSATION
+        return await self._remember(content, kind, metadata=clean, session_id=session_id)
+
+    async def _remember(
+        self,
+        content: str,
+        memory_type: str,
+        *,
+        metadata: dict[str, Any],
+        name: str | None = None,
+        session_id: str | None = None,
+        expires_at: object = None,
+        pinned: bool = False,
+    ) -> Stored:
         now, type = self._parts.clock(), parse_type(memory_type)
         pinned = checks.flag(pinned, "pinned")
         asked = Memory(
@@ -59,13 +91,12 @@ class Memories:
             content=checks.content(content, self._parts.memory.max_content_bytes),
             created_at=now,
             expires_at=settled_expiry(type, now, expires_at, pinned, self._parts),
-            metadata=check_metadata(metadata),
+            metadata=metadata,
             name=checks.label(name, "name"),
             session_id=checks.label(session_id, "session_id"),
             pinned=pinned,
         )
-        given = {"content": asked.content, "metadata": asked.metadata, "name": asked.name}
-        safe, warnings = without_secrets(given, self._parts.memory.secrets)
+        safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
         # Embedding first: nobody who wants the same name or fact waits for the model.
         passages = await commits.embed(self._parts, asked)
@@ -99,9 +130,18 @@ class Memories:
         lifetime. A name that another memory has is refused: an update must not forget.
         """
         found = await self._existing(id_or_name)
+        if metadata is not KEEP:
+            metadata = user_metadata(metadata, found.metadata)
         fields: dict[str, Any] = {"content": content, "type": memory_type, "metadata": metadata}
         fields |= {"name": name, "session_id": session_id, "pinned": pinned}
-        changes, _ = without_secrets(clean(fields, self._parts), self._parts.memory.secrets)
+        return await self._change(found, fields, expires_at)
+
+    async def mark_turn(self, id: str, metadata: Mapping[str, Any]) -> None:
+        """Change what a message's metadata says of its session; NotFound if it is gone."""
+        await self._change(await self._existing(id), {"metadata": metadata}, KEEP)
+
+    async def _change(self, found: Memory, fields: dict[str, Any], expires_at: object) -> Memory:
+        changes, _ = await without_secrets(clean(fields, self._parts), self._parts.memory)
         fresh = None
         wanted = replace(found, **changes)
         if (wanted.content, who(wanted)) != (found.content, who(found)):
@@ -165,7 +205,9 @@ class Memories:
         if not isinstance(id_or_name, str):
             return None
         index = self._parts.index
-        return index.get(id_or_name) or index.named(id_or_name.strip())
+        if len(id_or_name) > LONGEST_ADDRESS:
+            return None
+        return index.get(id_or_name) or index.named(normal_name(id_or_name))
 
     async def _existing(self, id_or_name: str) -> Memory:
         memory = await self.get(id_or_name)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.embedding import Embedding
 from memoryd.engine.index import Index
 from memoryd.engine.keylocks import KeyLocks
 from memoryd.engine.snapshot import Snapshots
 from memoryd.model import Lifetimes
-from memoryd.ports import Store
+from memoryd.ports import ClockRecord, Store
 from memoryd.settings import BackupSettings, MemorySettings, SearchSettings
 
 
@@ -27,4 +29,6 @@ class Parts:
     search: SearchSettings
     snapshots: Snapshots
     backup: BackupSettings = field(default_factory=BackupSettings)
+    monotonic: Callable[[], float] = time.monotonic
+    clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)

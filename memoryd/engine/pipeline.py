@@ -51,6 +51,7 @@ class Trail:
     text: str
     vector: Floats | None
     terms: list[int]
+    numbers: set[int]  # those of the terms that have digits
     filter: Filter
     now: float
     count: int
@@ -90,7 +91,7 @@ async def run(trail: Trail, steps: tuple[Step, ...]) -> None:
 async def gather(trail: Trail) -> None:
     """What there is to search: all that the filter allows, as it is now."""
     trail.view = view = trail.index.view(
-        trail.terms, trail.filter, trail.now, trail.by.quiet_weight
+        trail.terms, trail.filter, trail.now, trail.by.quiet_weight, trail.numbers
     )
     trail.near = None
     if trail.vector is None:
@@ -142,6 +143,19 @@ async def boost(trail: Trail) -> None:
         found.nudge = nudge
         found.key += nudge
     trail.candidates.sort(key=lambda found: (-found.key, found.slot))
+    _keep_near(trail.candidates)
+
+
+def _keep_near(ordered: list[Candidate]) -> None:
+    """Raise the keys of long memories to their cosine, though not above the one before: their
+    length costs them places, and must not hide what meaning alone would show."""
+    above = math.inf
+    for found in ordered:
+        more = min(above, found.why.dense) - found.key
+        if more > 0.0 and found.why.length < 0.0:
+            found.key += more
+            found.why = replace(found.why, length=found.why.length + more)
+        above = found.key
 
 
 async def rerank(trail: Trail) -> None:

@@ -1,18 +1,26 @@
 """How two signals become one order. Pure arithmetic on arrays over slots.
 
-Words and meaning disagree, and which is right depends on the query and on the data: so their
-weight is not fixed. Each signal is trusted as far as it tells memories apart: the words' weight
-is the ratio of the two spreads among the best candidates. Where every memory shares some words
-with the query, words say little and their spread is wide for nothing; where few do, it is
-narrow and a match stands out. Measured in `scripts/bench/retrieval.py`.
+Words and meaning disagree, and which is right depends on the query and on the data, so the weight
+of words is judged for every query (`trust`). Words count
 
-A message also gets a share of what stands out in the messages next to it, and is drawn towards the
-best of its session: talk has a topic, and the best match shows which. One with many
-passages has had many chances for a good one, so the log of their number is held against it.
+- as far as a memory covers more of the query than chance would give some memory anyway;
+- as far as the memories near by meaning share the query's words, measured by how much word scores
+  vary: where they do not, the question is asked in other words than the answer;
+- less where every memory shares words with the query, as long texts about one subject do.
+
+Fixed weights, reciprocal rank fusion and the ratio of the spreads of both signals were measured
+and lose to the better single signal on some sets (`scripts/bench/retrieval.py`).
+
+Neighbour boost: a message is drawn towards the better of the messages before and after it, and a
+brief reply gets a share of the brief question before it. Session boost: the rest of a session is
+drawn towards its best match. Both raise a message towards what is there, so that memories without
+neighbours keep their place. One with many passages has had many chances for a good one, so the log
+of their number is held against it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,12 +31,20 @@ from memoryd.engine.vectors import Floats
 from memoryd.engine.view import Signals, View
 from memoryd.settings import SearchSettings
 
-POOL = 256  # candidates of each signal; the spreads are taken over them
-# What the spreads are taken to be while there are few candidates to tell by.
-USUAL_MEANING, USUAL_WORDS, PRIOR = 0.12, 0.08, 10
+POOL = 256  # candidates of each signal, by which both are judged
+# The usual spread of word scores, and how many memories it counts as while there are few.
+USUAL_SPREAD, PRIOR = 0.08, 10
 LESS = 1e-5  # what a sum of float32 can be off
 ENOUGH = 0.3  # points that must speak for a memory before a nudge counts in full
-LEAST, MOST = 0.7, 4.0  # bounds of the trust in words
+# When words are trusted; see `trust`.
+AGREEMENT = 0.5  # what the words of memories near by meaning count beside coverage
+NAMED = 0.3  # the same for a query that names a speaker
+LEAST_EVIDENCE, FULL_EVIDENCE = 0.03, 0.18  # words are silent below, have full weight above
+# A memory with nearly all words of the query, with far more of them than chance gives, or with a
+# rare number of the query is taken at its word, whatever else is known.
+SURE_COVERAGE, SURE_BEYOND_CHANCE, SURE_TRUST = 0.9, 0.3, 0.5
+CROWD = 0.05  # average word score of all memories above which words say less
+REFERENCE = 100  # a question lends what it has above the candidate at this place
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +64,9 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
     view.sharpen(signals, _and_beside(view, slots))
     weight = np.float32(1.0)
     if signals.meaning.any():
-        weight = np.float32(by.words_weight * trust(signals, near[:POOL], said[:POOL]))
+        weight = np.float32(by.words_weight * trust(view, signals, near[:POOL], said[:POOL]))
     own = signals.meaning[slots] + weight * signals.words[slots]
-    lent = _lent(view, signals, slots, weight, by)
+    boost = _neighbour_boost(view, signals, slots, own, weight, by)
     # At most half of what speaks for it: an exact match in a long text is still one.
     length = -np.minimum(np.float32(by.length_weight) * view.layout.spread[slots], own / 2)
     speaker = np.zeros_like(own)
@@ -58,11 +74,11 @@ def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked
         # Only where something else speaks for it: a name alone finds nothing.
         named = view.spoken(slots)
         speaker[named] = np.float32(by.speaker_weight) * np.minimum(1.0, own[named] / ENOUGH)
-    keys = own + lent + length + speaker
-    drawn = _drawn(view.layout.sessions[slots], keys, own, by.session_weight)
-    lent, keys = lent + drawn, keys + drawn
+    keys = own + boost + length + speaker
+    drawn = _session_boost(view.layout.sessions[slots], keys, own, by.session_weight)
+    boost, keys = boost + drawn, keys + drawn
     best = largest(keys, count)
-    columns = (signals.meaning[slots], weight * signals.words[slots], lent, speaker, length)
+    columns = (signals.meaning[slots], weight * signals.words[slots], boost, speaker, length)
     return Ranked(slots[best], keys[best], np.stack([column[best] for column in columns], axis=1))
 
 
@@ -94,47 +110,62 @@ def _and_beside(view: View, slots: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.union1d(slots, beside) if beside.size else slots
 
 
-def trust(signals: Signals, near: NDArray[np.intp], said: NDArray[np.intp]) -> float:
-    """What a point of words is worth in points of meaning, judged by their spreads."""
-    pool = np.union1d(near, said)
-    wide = _spread(signals.meaning[pool], USUAL_MEANING)
-    narrow = _spread(signals.words[pool], USUAL_WORDS)
-    return float(np.clip(wide / narrow, LEAST, MOST))
+def trust(view: View, signals: Signals, near: NDArray[np.intp], said: NDArray[np.intp]) -> float:
+    """How far words are trusted for this query, 0..1. `near` and `said` are the best by meaning
+    and by words."""
+    coverage = view.best_coverage(said)
+    spread = _spread(signals.words[np.union1d(near, said)])
+    shared = float(signals.words[near].mean()) if near.size else 0.0
+    beyond_chance = coverage - view.words.chance_coverage()
+    evidence = beyond_chance + AGREEMENT * math.log(max(shared, 1e-3) / spread)
+    evidence += NAMED * view.names_speaker
+    known = (evidence - LEAST_EVIDENCE) / (FULL_EVIDENCE - LEAST_EVIDENCE)
+    # As if a few more memories shared no word: the only memory there is has no crowd about it.
+    crowd = int(np.count_nonzero(view.allowed)) + PRIOR
+    average = float(np.dot(signals.words, view.allowed)) / crowd
+    known = min(1.0, known) * min(1.0, CROWD / max(average, 1e-6))
+    sure = max((coverage - SURE_COVERAGE) / 0.1, (beyond_chance - SURE_BEYOND_CHANCE) / 0.1)
+    return max(0.0, known, SURE_TRUST * min(1.0, max(sure, float(view.names_number))))
 
 
-def _spread(values: Floats, usual: float) -> float:
+def _spread(values: Floats) -> float:
     """The standard deviation, drawn towards what is usual while there are few values."""
-    total = float(values.var()) * len(values) + usual * usual * PRIOR
+    total = float(values.var()) * len(values) + USUAL_SPREAD * USUAL_SPREAD * PRIOR
     return float(np.sqrt(total / (len(values) + PRIOR)))
 
 
-def _lent(
-    view: View, signals: Signals, slots: NDArray[np.intp], weight: np.float32, by: SearchSettings
+def _neighbour_boost(
+    view: View,
+    signals: Signals,
+    slots: NDArray[np.intp],
+    own: Floats,
+    weight: np.float32,
+    by: SearchSettings,
 ) -> Floats:
-    """What neighbours lend: a share of what is above the average of all; more where one is a brief
-    question and the next a brief reply, which says little by itself."""
-    layout, share = view.layout, np.float32(by.neighbour_weight)
-    lent = np.zeros(len(slots), dtype=np.float32)
-    allowed = int(np.count_nonzero(view.allowed))
-    if not allowed or by.neighbour_weight == by.answer_weight == 0.0:
-        return lent
-    totals = [float(np.dot(signal, view.allowed)) for signal in (signals.meaning, signals.words)]
-    average = (totals[0] + float(weight) * totals[1]) / allowed
+    """What the messages before and after add: a share of what they have more than the message
+    itself; and to a brief reply, a share of what the brief question before it has more than the
+    candidate at `REFERENCE`."""
+    layout, boost = view.layout, np.zeros(len(slots), dtype=np.float32)
+    if by.neighbour_weight == by.answer_weight == 0.0 or not len(slots):
+        return boost
+    place = max(0, len(own) - 1 - REFERENCE)
+    reference = np.partition(own, place)[place]
     for links in (layout.before, layout.after):
         beside = links[slots]
         there = np.flatnonzero(beside >= 0)
         there = there[view.allowed[beside[there]]]
         found = beside[there]
-        own = signals.meaning[found] + weight * signals.words[found]
-        shares = np.full(len(found), share)
+        theirs = signals.meaning[found] + weight * signals.words[found]
+        boost[there] += np.float32(by.neighbour_weight) * np.maximum(theirs - own[there], 0.0)
         if links is layout.before:
             answers = layout.asks[found] * layout.brief[slots[there]]
-            shares += np.float32(by.answer_weight) * answers
-        lent[there] += shares * np.maximum(own - np.float32(average), 0.0)
-    return lent
+            # As far as words are trusted: a question in other words meets no reply by this.
+            shares = np.float32(by.answer_weight) * min(weight, np.float32(1.0)) * answers
+            boost[there] += shares * np.maximum(theirs - reference, 0.0)
+    return boost
 
 
-def _drawn(sessions: NDArray[np.int64], keys: Floats, own: Floats, share: float) -> Floats:
+def _session_boost(sessions: NDArray[np.int64], keys: Floats, own: Floats, share: float) -> Floats:
     """How far the best of its session draws a memory towards itself: never beyond, and only where
     something else speaks for it."""
     if not share or not sessions.any():

@@ -13,7 +13,7 @@ from memoryd.engine.filters import asked_filter
 from memoryd.engine.former import Former
 from memoryd.engine.parts import Parts
 from memoryd.engine.pipeline import STEPS, Trail, run
-from memoryd.engine.terms import terms
+from memoryd.engine.terms import numbers, terms
 from memoryd.engine.vectors import Floats
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.model import Filter, Page
@@ -21,7 +21,7 @@ from memoryd.model import Filter, Page
 NO_WORDS = "There is no word in the query to search for."
 UNKNOWN = "The embedding model does not know most of these words."
 BY_WORDS = "Results are by words only."
-LONG = 10_000  # characters of a query from which its words are worth a thread
+LONG = 2_000  # characters of a query from which its words are worth a thread
 
 
 class Recall:
@@ -71,6 +71,7 @@ class Recall:
             text=text,
             vector=vector,
             terms=words,
+            numbers=numbers(text),
             filter=filter,
             now=parts.clock(),  # after the wait for the model: what expired meanwhile is out
             count=count,

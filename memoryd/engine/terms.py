@@ -79,6 +79,13 @@ def terms(text: str) -> list[int]:
     return found + [term(number) for number in _grouped(text)]
 
 
+def numbers(text: str) -> set[int]:
+    """The terms of what has a digit in it: numbers, versions, codes. Nobody paraphrases those."""
+    chunks = CHUNK.findall(_folded(text))
+    with_digit = (chunk for chunk in chunks if any(sign.isdecimal() for sign in chunk))
+    return {found for chunk in with_digit for found in _terms_of(chunk[:LONGEST])}
+
+
 def _grouped(text: str) -> Iterator[str]:
     """The digits of numbers in groups; those that are one chunk have their joined form there."""
     for number in _GROUPED.findall(text):

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.terms import QUIET, term, terms
+from memoryd.engine.turn_keys import order_of
 from memoryd.model import SPEAKER, Memory, MemoryType
 
 Numbers = NDArray[np.int32]
 Codes = NDArray[np.uint64]
 NONE = -1
-ORDER, CLEARED = "order", "cleared"  # metadata of a message
 
 USER, ASSISTANT = term("user"), term("assistant")
 ROLES = frozenset({USER, ASSISTANT, term("system"), term("tool")})  # named by pronouns alone
 ME = frozenset(term(word) for word in ("i", "my", "me", "mine", "myself"))
 YOU = frozenset(term(word) for word in ("you", "your", "yours"))
+DID, YOU_DID = term("did"), term("you")
 
 _Place = tuple[float, int, str, int]  # created, order, id, slot: sorts as it was said
 
@@ -121,9 +123,13 @@ class Speakers:
 
     def meant(self, query: Iterable[int]) -> list[int]:
         """Codes of those whom the query names; 'I' is the user, 'you' the assistant."""
-        asked = set(query)
+        words = list(query)
+        asked = set(words)
         codes = {code for part in asked - QUIET for code in self._named.get(part, ())} - ROLES
-        if asked & ME:
+        # "What did you say about my plan?" is about the assistant's words.
+        if (DID, YOU_DID) in pairwise(words):
+            codes.add(ASSISTANT)
+        elif asked & ME:
             codes.add(USER)
         elif asked & YOU:
             codes.add(ASSISTANT)
@@ -164,8 +170,7 @@ class Grown:
 
 
 def _place(memory: Memory, slot: int) -> _Place:
-    order = memory.metadata.get(ORDER)
-    return (memory.created_at, order if isinstance(order, int) else 0, memory.id, slot)
+    return (memory.created_at, order_of(memory), memory.id, slot)
 
 
 def _code(name: str) -> int:

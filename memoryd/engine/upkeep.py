@@ -2,18 +2,19 @@
 rewrite a store that is mostly dead, back it up.
 
 Correctness never waits for it: reads drop what has expired. The sweep keeps the store small.
-It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it.
+It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it, and deletes only while
+`clock_guard` believes the wall clock.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 
 import anyio
 import structlog
 
+from memoryd.engine.clock_guard import ClockGuard, Doubt
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError
@@ -24,7 +25,6 @@ log = structlog.get_logger()
 HOUR = 3600.0
 GROUP = 32  # memories that are embedded at a time
 SETTLED = 600.0  # seconds after the first memory until a first backup
-LEAP = 300.0  # seconds that a clock may run ahead between two rounds
 
 
 class Upkeep:
@@ -33,18 +33,53 @@ class Upkeep:
     def __init__(self, parts: Parts, memories: Memories) -> None:
         self._parts = parts
         self._memories = memories
-        self._seen = (parts.clock(), time.monotonic())
+        self._started = parts.monotonic()
+        self._guard = ClockGuard(
+            parts.clock_record, parts.memory, parts.clock, parts.monotonic, self._newest_memory
+        )
 
-    async def cleanup_expired(self) -> int:
-        """Delete everything that is due, batch by batch; how many memories that were."""
+    @property
+    def doubt(self) -> Doubt | None:
+        """Why nothing expired is deleted now; None if it is."""
+        return self._guard.doubt
+
+    async def sweep(self, *, clock_is_right: bool = False) -> int:
+        """Delete everything that is due, asked by a person; `clock_doubted` if the clock may be
+        wrong and nobody says that it is right."""
+        if clock_is_right:
+            await self._guard.confirm()
+        elif self.doubt is not None:
+            raise MemorydError(
+                "The clock leapt ahead, or memoryd did not run for days: nothing expired is deleted"
+                " until it is known which.",
+                code="clock_doubted",
+                hint="If date and time are right, run: memoryd sweep --now",
+            )
+        return await self.cleanup_expired()
+
+    async def note_clock(self) -> None:
+        """Keep the time for the next start."""
+        await self._guard.believed_now()
+
+    def _newest_memory(self, now: float) -> float | None:
+        made = (memory.created_at for memory in self._parts.index)
+        return max((at for at in made if at <= now), default=None)
+
+    async def cleanup_expired(self, now: float | None = None) -> int:
+        """Delete everything that is due by `now`, batch by batch; how many memories that were."""
         deleted, batch = 0, self._parts.memory.cleanup_batch
-        now = self._parts.clock()
+        now = self._parts.clock() if now is None else now
         while due := await self._parts.store.expired(now, batch):
             gone = await self._memories.drop_expired(due, now)
             deleted += gone
             if gone == 0:  # all of them were renewed meanwhile
                 break
         return deleted
+
+    async def cleanup_if_believed(self) -> int:
+        """The same for the loop: nothing while the clock may be wrong."""
+        now = await self._guard.believed_now()
+        return 0 if now is None else await self.cleanup_expired(now)
 
     async def embed_pending(self) -> int:
         """Give vectors to memories that have none; how many got them."""
@@ -59,7 +94,8 @@ class Upkeep:
 
     async def purge(self) -> None:
         """Rewrite everything that holds memories in a file, so that what is gone is in none."""
-        await self.cleanup_expired()
+        if self.doubt is None:
+            await self.cleanup_expired()
         self._parts.snapshots.clear()
         self._parts.embedding.forget_former_vectors()
         await self._parts.store.purge()
@@ -72,21 +108,31 @@ class Upkeep:
     async def backup(self) -> Backup:
         """A backup now."""
         settings = self._parts.backup
-        made = await self._parts.store.backup(self._folder, settings.keep)
+        at = self._parts.clock()
+        made = await self._parts.store.backup(self._folder, settings.keep, at=at)
         assert made is not None
         return made
 
     async def backup_if_due(self) -> int:
         """A backup if the newest is old and something changed; how many memories it holds."""
         hours, newest = self._parts.backup.every_hours, await self.newest_backup()
-        age = self._parts.clock() - newest.created_at if newest else math.inf
-        if not hours or 0 <= age < hours * HOUR:
+        if not hours or await self._backup_age(newest) < hours * HOUR:
             return 0
         if newest is None and not self._is_settled():
             return 0  # the first would hold a memory or two, and be the only one for a day
-        keep = self._parts.backup.keep
-        made = await self._parts.store.backup(self._folder, keep, if_changed=True)
+        keep, at = self._parts.backup.keep, self._parts.clock()
+        made = await self._parts.store.backup(self._folder, keep, if_changed=True, at=at)
         return (made.memories or 0) if made else 0
+
+    async def _backup_age(self, newest: Backup | None) -> float:
+        """Seconds since the newest backup. One that was made while the clock was ahead has no age:
+        then the newest before it counts, and if there is none, the start of this daemon."""
+        now = self._parts.clock()
+        if newest is not None and newest.created_at > now:
+            newest = await self._parts.store.newest_backup(self._folder, until=now)
+            if newest is None:
+                return self._parts.monotonic() - self._started
+        return now - newest.created_at if newest else math.inf
 
     def _is_settled(self) -> bool:
         """Whether the oldest memory has been there for a while."""
@@ -107,27 +153,17 @@ class Upkeep:
             await anyio.sleep(self._parts.memory.cleanup_interval)
 
     async def tick(self) -> None:
-        """One round of the loop. After a leap of the clock nothing is deleted for one round: if
-        the clock was wrong and is put right meanwhile, nothing is lost."""
-        jobs = [
+        """One round of the loop."""
+        jobs = (
+            self.cleanup_if_believed,
             self.embed_pending,
             self.compact,
             self.backup_if_due,
             self._parts.snapshots.save_if_stale,
-        ]
-        if not self._leapt():
-            jobs.insert(0, self.cleanup_expired)
+        )
         for job in jobs:
             try:
                 if count := await job():
                     log.info(job.__name__, memories=count)
             except MemorydError as exc:
                 log.warning(f"{job.__name__}_failed", code=exc.code)
-
-    def _leapt(self) -> bool:
-        """Whether the wall clock went ahead of the time that really passed since last asked."""
-        before, self._seen = self._seen, (self._parts.clock(), time.monotonic())
-        ahead = (self._seen[0] - before[0]) - (self._seen[1] - before[1])
-        if ahead > LEAP:
-            log.warning("clock_leapt", seconds=round(ahead))
-        return ahead > LEAP

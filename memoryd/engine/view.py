@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.lexical import Lookup
-from memoryd.engine.turns import Codes, Numbers
+from memoryd.engine.turns import ROLES, Codes, Numbers
 from memoryd.engine.vectors import BLOCK, FREE, Floats, Mask, VectorTable, by_row
 
 MANY = 2 * BLOCK  # rows from which on a first look at rounded vectors pays
@@ -89,6 +89,7 @@ class View:
     meant: Sequence[int]  # speakers whom the query means
     words: Lookup
     vectors: VectorTable
+    names_number: bool = False  # the query has a number or code that few memories have
 
     def signals(
         self, query: Floats | None, near: Floats | None = None, count: int | None = None
@@ -138,6 +139,15 @@ class View:
         signals.rough[again] = False
         signals.meaning[slots] = 0.0
         np.maximum.at(signals.meaning, layout.owners[rows], signals.row_meaning[rows])
+
+    def best_coverage(self, slots: NDArray[np.intp]) -> float:
+        """The largest share of the query's weight that one passage of these slots covers."""
+        return float(self.words.coverage(self.layout.rows_of(slots)).max(initial=0.0))
+
+    @property
+    def names_speaker(self) -> bool:
+        """Whether the query names one who spoke; "I" and "you" are no names."""
+        return any(code not in ROLES for code in self.meant)
 
     def _by_slot(self, scores: Floats) -> Floats:
         """The best of each slot's rows."""

@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 from memoryd.engine import checks
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.engine.turns import CLEARED, ORDER
+from memoryd.engine.turn_keys import CLEARED, ORDER, ROLES, is_message
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType, Stored, is_expired
 from memoryd.tasks import task_group
-
-ROLES = ("user", "assistant", "system", "tool")
 
 
 @dataclass(slots=True)
@@ -64,9 +62,7 @@ class Windows:
         session = _session(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
             order = metadata[ORDER] = self._window(session).next_order
-            stored = await self._memories.remember_conversation(
-                content, metadata=metadata, session_id=session
-            )
+            stored = await self._memories.remember_turn(content, metadata, session)
             window = self._window(session)  # it may have left RAM and come back meanwhile
             window.next_order = max(window.next_order, order + 1)
             if stored.memory.id not in window.ids:
@@ -101,7 +97,7 @@ class Windows:
 
     async def _mark(self, memory: Memory) -> None:
         with contextlib.suppress(NotFound):  # forgotten or expired meanwhile
-            await self._memories.update(memory.id, metadata={**memory.metadata, CLEARED: True})
+            await self._memories.mark_turn(memory.id, {**memory.metadata, CLEARED: True})
 
     def _window(self, session: str) -> _Window:
         """The window in RAM, rebuilt if it is not there."""
@@ -114,7 +110,7 @@ class Windows:
 
     def _rebuilt(self, session: str) -> _Window:
         said = self._parts.index.of_session(session, MemoryType.CONVERSATION)
-        turns = sorted((m for m in said if _is_message(m)), key=lambda m: int(m.metadata[ORDER]))
+        turns = sorted((m for m in said if is_message(m)), key=lambda m: int(m.metadata[ORDER]))
         size = 2 * self._parts.memory.context_window_size
         ids: deque[str] = deque(maxlen=size)
         for memory in turns:
@@ -124,16 +120,12 @@ class Windows:
         return _Window(ids, int(turns[-1].metadata[ORDER]) + 1 if turns else 0)
 
 
-def _is_message(memory: Memory) -> bool:
-    order = memory.metadata.get(ORDER)
-    return isinstance(order, int) and memory.metadata.get(ROLE) in ROLES
-
-
 def _role(value: object) -> str:
-    if isinstance(value, str) and value.strip().lower() in ROLES:
-        return value.strip().lower()
+    given = value[:50] if isinstance(value, str) else type(value).__name__
+    if isinstance(value, str) and given.strip().lower() in ROLES:
+        return given.strip().lower()
     raise InvalidInput(
-        f"There is no role {value!r}.", code="role_unknown", hint=f"Use one of {', '.join(ROLES)}."
+        f"There is no role {given!r}.", code="role_unknown", hint=f"Use one of {', '.join(ROLES)}."
     )
 
 

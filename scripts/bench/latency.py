@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from memoryd.engine.index import Index
 from memoryd.engine.pipeline import STEPS, Trail, run
-from memoryd.engine.terms import terms
+from memoryd.engine.terms import numbers, terms
 from memoryd.model import DAY, Filter, MemoryType
 from memoryd.ports import Record
 from memoryd.settings import SearchSettings
@@ -68,6 +68,7 @@ class Ours:
             text=text,
             vector=query,
             terms=terms(text),
+            numbers=numbers(text),
             filter=filter,
             now=self._now,
             count=TOP,

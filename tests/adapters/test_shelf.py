@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.shelf import FileShelf
+from memoryd.adapters.shelf import LENGTH, MAGIC, FileShelf
 from memoryd.ports import Snapshot
 
 
@@ -67,6 +67,28 @@ def test_a_damaged_file_that_was_read_ahead_is_removed(path: Path) -> None:
     assert path.exists(), "reading ahead changes nothing"
     assert shelf.load() is None
     assert not path.exists()
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_one_flipped_bit_anywhere_never_fails_a_start(path: Path, ahead: bool) -> None:
+    FileShelf(path).save(snapshot())
+    whole = path.read_bytes()
+    texts = len(whole) - sum(len(text.encode()) for text in snapshot().texts)
+    lengths = range(len(MAGIC) * 8, (len(MAGIC) + LENGTH) * 8)
+    for bit in {*lengths, *range(0, len(whole) * 8, 5)}:
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        shelf = FileShelf(path)
+        if ahead:
+            shelf.prefetch()
+        found = shelf.load()
+        if bit // 8 < texts:
+            assert found is None, bit
+            assert not path.exists()
+        else:  # a text that was overwritten: read from the store again
+            assert found is not None
+            assert found.texts.count("") == 1
 
 
 def test_nothing_saved_is_nothing_loaded(path: Path) -> None:

@@ -159,3 +159,29 @@ async def test_a_server_cannot_be_rewritten_and_says_so(tmp_path: Path, chroma_s
         with pytest.raises(StoreError) as refused:
             await store.purge()
         assert refused.value.code == "not_embedded"
+
+
+@pytest.mark.parametrize("job", ["purge", "backup"])
+async def test_what_a_cancelled_job_left_goes_at_the_next_sweep(tmp_path: Path, job: str) -> None:
+    """Whoever asked for it was killed in the middle."""
+    data, files = tmp_path / "data", tmp_path / "files"
+    async with open_chroma(StoreSettings(), data, IDENTITY) as store:
+        for n in range(3):
+            await store.put(record(f"m{n}"))
+        call = store._link.call
+        with anyio.CancelScope() as caller:
+
+            async def dying(name: str, *args: Any) -> Any:
+                if name == "step":
+                    caller.cancel()
+                return await call(name, *args)
+
+            store._link.call = dying  # type: ignore[method-assign]
+            await (store.purge() if job == "purge" else store.backup(files, keep=1))
+        store._link.call = call  # type: ignore[method-assign]
+        left = [*data.glob("store.new"), *files.glob("*.part")]
+        assert len(left) == 1
+        assert await store.compact() is False
+        assert not left[0].exists()
+        assert set(await all_of(store)) == {"m0", "m1", "m2"}
+        await store.purge()

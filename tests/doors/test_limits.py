@@ -127,6 +127,24 @@ def test_the_http_door_counts_idle_connections(narrow: Daemon) -> None:
         assert time.monotonic() < deadline
 
 
+@pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost:"], ids=["none", "half"])
+def test_the_http_door_waits_for_headers_a_while_only(narrow: Daemon, first: bytes) -> None:
+    port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as link:
+        link.sendall(first)
+        assert link.recv(1) == b""
+
+
+def test_the_http_door_waits_for_the_headers_of_each_request(narrow: Daemon) -> None:
+    port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as link:
+        link.sendall(f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        while not link.recv(4096).endswith(b"}"):
+            pass
+        link.sendall(b"GET /health HT")  # which ends the time for an idle connection
+        assert link.recv(1) == b""
+
+
 def test_the_http_door_has_a_rate(narrow: Daemon) -> None:
     port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
     token = read_token(narrow.folder / "token")

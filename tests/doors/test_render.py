@@ -28,8 +28,8 @@ def test_recalled_text_is_marked_and_cleaned_on_every_way_out(daemon: Daemon) ->
         daemon,
         "store_memory",
         content=NASTY,
-        name="nasty\u200b <|x|>",
-        metadata={"k\x07": [NASTY]},
+        name="nasty <|x|>",
+        metadata={"k <|x|>": [NASTY]},
     )
     page = call(daemon, "search_memories", query="tea at four", limit=1000, min_score=0)
     assert next(iter(page)) == "notice"
@@ -41,7 +41,7 @@ def test_recalled_text_is_marked_and_cleaned_on_every_way_out(daemon: Daemon) ->
     for memory in (stored, hit, got):
         assert memory["content"] == SHOWN
         assert memory["name"] == "nasty \u2039|x|\u203a"
-        assert memory["metadata"] == {"k": [SHOWN]}
+        assert memory["metadata"] == {"k \u2039|x|\u203a": [SHOWN]}
 
 
 def test_the_messages_of_a_window_are_marked_and_cleaned(daemon: Daemon) -> None:

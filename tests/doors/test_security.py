@@ -20,7 +20,7 @@ import memoryd
 from memoryd.doors import web
 from memoryd.doors.governance import CALLS
 from tests.daemons import INITIALIZE, Daemon, Lines
-from tests.doors.test_mcp import connected
+from tests.doors.clients import connected
 
 ROOT = Path(__file__).parent.parent.parent
 NOBODY = 65_534

@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.daemons import INITIALIZE, Daemon
-
-BODY = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
-
-
-def post(daemon: Daemon, path: str = "/mcp", **headers: str) -> httpx.Response:
-    port = daemon.settings["MEMORYD_DOORS_HTTP_PORT"]
-    given = {"Accept": "application/json, text/event-stream", **headers}
-    with httpx.Client(trust_env=False, timeout=30) as client:
-        return client.post(f"http://127.0.0.1:{port}{path}", json=BODY, headers=given)
-
-
-def get(daemon: Daemon, path: str, **headers: str) -> httpx.Response:
-    port = daemon.settings["MEMORYD_DOORS_HTTP_PORT"]
-    with httpx.Client(trust_env=False, timeout=30) as client:
-        return client.get(f"http://127.0.0.1:{port}{path}", headers=headers)
+from tests.daemons import Daemon
+from tests.doors.clients import get, post
 
 
 def test_the_token_opens_the_door(daemon: Daemon, token: str) -> None:

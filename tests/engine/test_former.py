@@ -89,7 +89,7 @@ async def test_the_same_text_twice_at_once(lent: tuple[Engine, Former]) -> None:
             tasks.start_soon(engine.add_turn, "user", "tea in the hall", "d", name)
     check(engine, former)
     said = [m for m in engine._parts.index if m.metadata.get("speaker") == "Tom"]
-    await engine.update(said[0].id, metadata={**said[0].metadata, "speaker": "Caroline"})
+    await engine.mark_turn(said[0].id, {**said[0].metadata, "speaker": "Caroline"})
     check(engine, former)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.engine.lexical import AFTER, BEFORE, LENGTH, SATURATION, WordIndex
+from memoryd.engine.lexical import AFTER, BEFORE, LENGTH, SATURATION, Lookup, WordIndex
 from memoryd.engine.terms import QUIET, terms
 
 VERSIONS = itertools.count()
@@ -126,3 +126,33 @@ def test_a_query_of_many_words_keeps_the_rarest() -> None:
     found = scores(index, "common " + " ".join(f"word{n}" for n in range(300)), 300)
     assert len(found) == 300
     assert 50 <= sum(score > 0 for score in found) < 300
+
+
+def looked_up(texts: list[str], query: str) -> Lookup:
+    index = WordIndex()
+    for row, text in enumerate(texts):
+        index.put(row, terms(text))
+    none = links(len(texts))
+    return index.look_up(terms(query), none, none, 0.2, next(VERSIONS))
+
+
+def test_coverage_is_the_share_of_the_query_however_often_a_word_occurs() -> None:
+    found = looked_up(["cat", "cat cat cat", "cat dog", "tea"], "cat dog")
+    once, often, both, neither = found.coverage(np.arange(4)).tolist()
+    assert 0.0 < once == often < both
+    assert both == pytest.approx(1.0)
+    assert neither == 0.0
+
+
+def test_one_shared_word_is_chance_and_several_rare_ones_are_not() -> None:
+    """Somebody holds each word, so one word of the query is always covered by chance."""
+    noise = [f"cat {n}" for n in range(50)] + [f"dog {n}" for n in range(50)]
+    single = looked_up([*noise, "violin"], "violin bridge")
+    assert single.coverage(np.arange(101)).max() <= single.chance_coverage() + 0.01
+    several = looked_up([*noise, "violin bridge", "violin x", "bridge y"], "violin bridge")
+    assert several.coverage(np.arange(103)).max() > several.chance_coverage() + 0.3
+
+
+@given(TEXTS, st.lists(WORDS, min_size=1, max_size=4).map(" ".join))
+def test_coverage_by_chance_is_a_share(texts: list[str], query: str) -> None:
+    assert 0.0 <= looked_up(texts, query).chance_coverage() <= 1.0

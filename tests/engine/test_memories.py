@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import anyio
 import pytest
 
-from memoryd.engine.engine import Engine
+from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import InvalidInput, MemorydError, NotFound
-from memoryd.model import DAY, MemoryType
+from memoryd.model import DAY, MemoryType, end_of_day
 from memoryd.ports import Record
+from memoryd.settings import Config
 from tests.engine.conftest import Clock, Start
 from tests.ramstore import RamStore
 
@@ -131,6 +138,61 @@ async def test_a_name_addresses_and_replaces(engine: Engine, store: RamStore) ->
     assert (second.memory.metadata, second.memory.pinned) == ({}, False)
     assert [r.memory.content for r in store.records.values()] == ["new words"]
     assert (await engine.search("old words", min_score=0.0)).hits[0].memory.content == "new words"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pl\u200ban",
+        "plan\u2060",
+        "\u202eplan",
+        "plan\u200e",
+        "pl\u00adan",
+        "pl\u034fan",
+        "plan\u3164x",
+        "plan\U000e0041",
+        "pl\u200dan",
+        "plan\x07",
+    ],
+)
+async def test_a_name_with_hidden_characters_is_refused(engine: Engine, name: str) -> None:
+    """It would be shown like another, and forgetting the shown one would remove that."""
+    kept = (await engine.store("kept", name="plan")).memory
+    for call in (
+        engine.store("other", name=name),
+        engine.store("other", session_id=name),
+        engine.set_context(name, "other"),
+        engine.update("plan", name=name),
+    ):
+        with pytest.raises(InvalidInput, match="hidden"):
+            await call
+    assert not (await engine.forget(name)).success
+    assert await engine.get("plan") == kept
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("caf\u00e9", "cafe\u0301"),
+        ("plan", "\uff50\uff4c\uff41\uff4e"),
+        ("my file", "my\u00a0\ufb01le"),
+        ("heart \u2764", "heart \u2764\ufe0f"),
+    ],
+)
+async def test_names_that_look_alike_are_one(engine: Engine, one: str, other: str) -> None:
+    first = (await engine.store("first", name=one)).memory
+    second = await engine.store("second", name=other)
+    assert (second.replaced, second.memory.id, second.memory.name) == (True, first.id, one)
+    assert await engine.get(one) == await engine.get(other) == second.memory
+    assert (await engine.forget(other)).success
+    assert await engine.get(one) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f4bb"]
+)
+async def test_a_joiner_that_changes_what_is_seen_is_kept(engine: Engine, name: str) -> None:
+    assert (await engine.store("x", name=name)).memory.name == name
 
 
 async def test_set_context_twice_leaves_one_value(engine: Engine, store: RamStore) -> None:
@@ -407,3 +469,22 @@ async def test_a_name_cannot_pass_for_an_id(engine: Engine) -> None:
 async def test_numbers_beyond_all_bounds_are_refused(engine: Engine, options: Any) -> None:
     with pytest.raises(InvalidInput):
         await engine.store("x", **options)
+
+
+@pytest.fixture
+def system_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Moves this process to another time zone, as the C library would find it when it looks."""
+    with monkeypatch.context() as patch:
+        yield partial(patch.setenv, "TZ")
+    time.tzset()
+
+
+async def test_a_changed_system_zone_is_noticed_without_a_restart(
+    config: Config, store: RamStore, clock: Clock, system_zone: Callable[[str], None]
+) -> None:
+    config = replace(config, memory=replace(config.memory, timezone=""))
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        for name in ("Asia/Tokyo", "America/New_York", "Europe/Vienna"):
+            system_zone(name)
+            stored = await engine.set_context("k", "v")
+            assert stored.memory.expires_at == end_of_day(clock.now, ZoneInfo(name))

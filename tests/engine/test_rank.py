@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.engine.rank import _drawn, largest, reordered
+from memoryd.engine.index import Entry
+from memoryd.engine.pipeline import Candidate, _keep_near
+from memoryd.engine.rank import _session_boost, largest, reordered
+from memoryd.model import Memory, MemoryType, Why
 
 KEYS = st.lists(st.floats(0.0, 1.5), min_size=1, max_size=30)
 
@@ -46,7 +50,7 @@ def test_the_best_of_a_session_draws_the_rest_but_not_beyond_itself(
 ) -> None:
     sessions = np.array([session for session, _ in given], dtype=np.int64)
     keys = np.array([key for _, key in given], dtype=np.float32)
-    drawn = _drawn(sessions, keys, keys, share)
+    drawn = _session_boost(sessions, keys, keys, share)
     for session, key, more in zip(sessions, keys, drawn, strict=True):
         best = keys[sessions == session].max()
         assert 0.0 <= more
@@ -55,3 +59,28 @@ def test_the_best_of_a_session_draws_the_rest_but_not_beyond_itself(
             session == 0 or key == best or key == 0.0
         ):  # none; the best itself; nothing speaks for it
             assert more == 0.0
+
+
+def candidate(key: float, dense: float, length: float) -> Candidate:
+    memory = Memory("m", MemoryType.FACT, "text", 0.0, None)
+    why = Why(dense=dense, lexical=0.0, neighbour=0.0, speaker=0.0, length=length)
+    return Candidate(0, Entry(memory, [0], [(0, 4)], 0), key, why)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ([(0.6, 0.6, 0.0), (0.2, 0.4, -0.2)], [0.6, 0.4]),  # raised to its cosine
+        ([(0.3, 0.3, 0.0), (0.2, 0.4, -0.2)], [0.3, 0.3]),  # but not above the one before
+        ([(0.6, 0.6, 0.0), (0.2, 0.4, 0.0)], [0.6, 0.2]),  # something else lowered it
+        ([(0.6, 0.3, -0.1), (0.5, 0.2, -0.1)], [0.6, 0.5]),  # words carry it
+    ],
+)
+def test_length_costs_places_and_hides_nothing_near(
+    given: list[tuple[float, float, float]], kept: list[float]
+) -> None:
+    ordered = [candidate(*values) for values in given]
+    _keep_near(ordered)
+    assert [found.key for found in ordered] == pytest.approx(kept)
+    for found, (key, _, length) in zip(ordered, given, strict=True):
+        assert found.key - key == pytest.approx(found.why.length - length)  # `why` still adds up

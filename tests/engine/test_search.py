@@ -63,8 +63,9 @@ async def test_an_answer_is_found_by_the_question_before_it(engine: Engine) -> N
     await engine.add_turn("user", "Which password opens the cellar door?", "s")
     await engine.add_turn("assistant", "Seven blue elephants.", "s")
     page = await engine.search("password of the cellar door", limit=2, explain=True)
-    assert contents(page) == ["Which password opens the cellar door?", "Seven blue elephants."]
-    why = page.hits[1].why
+    question, answer = "Which password opens the cellar door?", "Seven blue elephants."
+    assert sorted(contents(page)) == sorted([question, answer])
+    why = page.hits[contents(page).index(answer)].why
     assert why is not None
     assert why.neighbour > 0
 
@@ -183,6 +184,13 @@ async def test_why_is_told_only_when_asked(engine: Engine) -> None:
     assert why.lexical > 0
 
 
+async def test_a_query_has_a_length(engine: Engine) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await engine.search("a" * 10_001)
+    assert refused.value.code == "query_too_long"
+    assert "10000" in refused.value.message
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -190,8 +198,8 @@ async def test_why_is_told_only_when_asked(engine: Engine) -> None:
         "日本語の質問です",
         "какой чай она любит",
         "🎉🎉🎉",
-        "a" * 100_000,
-        "word " * 20_000,
+        "a" * 10_000,
+        "word " * 2_000,
         "'; DROP TABLE memories; --",
         "\u202eright to left\u202c",
     ],

@@ -115,3 +115,56 @@ async def test_a_secret_is_kept_where_that_is_set(
         stored = await engine.store(SAID, metadata={"password": SECRET})
         assert (stored.memory.content, stored.warnings) == (SAID, ())
         assert stored.memory.metadata == {"password": SECRET}
+
+
+@pytest.mark.parametrize("policy", ["mask", "refuse"])
+async def test_a_session_id_that_looks_like_a_secret_is_refused(
+    config: Config, store: RamStore, clock: Clock, policy: Literal["mask", "refuse"]
+) -> None:
+    """Masked, the sessions of two tokens would be one."""
+    async with running(config, store, clock, policy) as engine:
+        await engine.store("harmless", name="n", session_id="123e4567-e89b-12d3-a456-426614174000")
+        for call in (
+            engine.store("x", session_id=TOKEN),
+            engine.add_turn("user", "x", TOKEN),
+            engine.update("n", session_id=TOKEN),
+        ):
+            with pytest.raises(InvalidInput) as refused:
+                await call
+            assert refused.value.code == "secret_refused"
+            assert "session_id" in refused.value.message
+            assert TOKEN not in refused.value.message
+        assert TOKEN not in repr(store.records)
+        assert engine.count == 1
+
+
+async def test_an_imported_session_id_that_looks_like_a_secret_is_refused(
+    engine: Engine, store: RamStore
+) -> None:
+    memory = (await engine.store("x", name="n")).memory
+    await engine.forget("n")
+    with pytest.raises(InvalidInput, match="session_id"):
+        await engine.take_in(replace(memory, session_id=TOKEN))
+    assert TOKEN not in repr(store.records)
+
+
+async def test_a_masked_text_is_never_longer_than_a_text_may_be(
+    config: Config, store: RamStore, clock: Clock
+) -> None:
+    """A marker is longer than a short secret: the limit holds for what is stored."""
+    config = replace(config, memory=replace(config.memory, max_content_bytes=1000))
+    said = " ".join(["PIN: 4821."] * 80)
+    async with running(config, store, clock, "mask") as engine:
+        kept = await engine.store(said[:300], name="n")
+        assert len(kept.memory.content) <= 1000
+        for call, code in (
+            (engine.store(said), "content_too_long"),
+            (engine.update("n", content=said), "content_too_long"),
+            (engine.store("x", name=said[:190]), "name_invalid"),
+            (engine.store("x", metadata={"x": said * 15}), "metadata_invalid"),
+        ):
+            with pytest.raises(InvalidInput) as refused:
+                await call
+            assert refused.value.code == code
+            assert "markers" in refused.value.message
+        assert engine.count == 1

@@ -77,7 +77,7 @@ async def test_what_changed_since_is_read_from_the_store(place: Place) -> None:
     async with place.start(shelf=False) as engine:  # as if killed before it could save
         await engine.forget(ids[0])
         await engine.update(ids[1], content="robot 1 in the attic")
-        await engine.update(ids[6], metadata={"role": "user", "order": 0, "speaker": "Tom"})
+        await engine.mark_turn(ids[6], {"role": "user", "order": 0, "speaker": "Tom"})
         await engine.store("robot 9 in the hall, new")
         await engine.update("long", content="short now")
         expected = await answers(engine)

@@ -42,7 +42,9 @@ json_values = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8"), max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abcäя", max_size=5), inner)
+    ),
     max_leaves=5,
 )
 times = st.floats(min_value=-LATEST, max_value=LATEST, allow_nan=False).map(lambda t: round(t, 6))

@@ -63,6 +63,8 @@ def test_a_speaker_is_meant_by_any_part_of_the_name() -> None:
     assert speakers.meant(terms("berg")) == [codes[5]]
     assert speakers.meant(terms("where is my key")) == [codes[2]]
     assert speakers.meant(terms("what did you suggest")) == [codes[3]]
+    assert speakers.meant(terms("what did you suggest for my garden")) == [codes[3]]
+    assert speakers.meant(terms("can you tell me what I said")) == [codes[2]]
     assert speakers.meant(terms("the weather")) == []
     speakers.remove(0, "Anna Berg")
     assert speakers.meant(terms("anna")) == [codes[5]]

@@ -105,10 +105,10 @@ async def test_a_memory_renewed_during_the_sweep_is_kept(
     assert id in store.records
 
 
-async def test_a_clock_that_leaps_kills_nothing_and_does_not_stop_the_sweep(
+async def test_a_clock_that_leaps_kills_nothing(
     engine: Engine, store: RamStore, clock: Clock
 ) -> None:
-    """Ahead for a while, then right again: no memory is lost. If it stays, it counts."""
+    """Ahead for a while, behind for a while, then right again: no memory is lost."""
     id = (await engine.store("said", "conversation")).memory.id
     clock.now += 1000 * 86_400
     await engine._upkeep.tick()
@@ -120,10 +120,9 @@ async def test_a_clock_that_leaps_kills_nothing_and_does_not_stop_the_sweep(
     clock.now -= 50 * 86_400
     await engine._upkeep.tick()
     assert await engine.get(id) is not None
-    clock.now += 90 * 86_400
-    for _ in range(2):
-        await engine._upkeep.tick()
-    assert store.records == {}
+    clock.now += 52 * 86_400
+    await engine._upkeep.tick()
+    assert await engine.get(id) is not None
 
 
 async def test_the_state_counts_what_is_alive(engine: Engine, clock: Clock) -> None:
@@ -153,6 +152,38 @@ async def test_backups_are_made_when_they_are_due(
     clock.now += config.backup.every_hours * 3600
     await engine._upkeep.tick()
     assert len(store.backups) == made + 1
+
+
+async def test_a_backup_dated_in_the_future_does_not_make_every_sweep_back_up(
+    engine: Engine, store: RamStore, clock: Clock
+) -> None:
+    """The clock was 40 days ahead for one backup: the next comes a day after the one before it."""
+    await engine.store("a")
+    clock.now += 601
+    await engine._upkeep.tick()
+    clock.now += 40 * 86_400
+    await engine._upkeep.tick()
+    clock.now -= 40 * 86_400
+    made = len(store.backups)
+    assert made == 2
+    for _ in range(3):
+        await engine._upkeep.tick()
+    assert len(store.backups) == made, "a negative age is not due"
+    clock.now += 86_400
+    for _ in range(3):
+        await engine._upkeep.tick()
+    assert len(store.backups) == made + 1, "and does not stop the daily ones"
+
+
+async def test_backups_that_are_all_dated_in_the_future_are_not_due_at_once(
+    engine: Engine, store: RamStore, clock: Clock
+) -> None:
+    await engine.store("a")
+    clock.now += 40 * 86_400
+    await engine._upkeep.tick()
+    clock.now -= 39 * 86_400
+    await engine._upkeep.tick()
+    assert len(store.backups) == 1
 
 
 async def test_no_backup_is_made_by_itself_if_so_configured(

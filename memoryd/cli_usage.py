@@ -1,0 +1,97 @@
+"""What the command line cannot read: said in a sentence, with the nearest word that it knows.
+
+argparse prints its usage and ends the process. Here wrong usage is an error like every other, so
+that it reads the same at a prompt and is JSON under --json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from memoryd.errors import InvalidInput
+
+LIKENESS = 0.6  # from 0 to 1; below this a suggestion is a guess
+# What argparse says, and what we say instead.
+SENTENCES = (
+    (r"the following arguments are required: (.+)", r"\1 is missing."),
+    (r"argument (\S+): expected (?:one|at least one) argument", r"\1 needs a value."),
+    (r"argument (\S+): ignored explicit argument (.+)", r"\1 takes no value, but has \2."),
+    (r"ambiguous option: (\S+) could match (.+)", r"\1 could be any of \2."),
+    (r"argument ([^:]+): (.+)", r"\1: \2."),
+)
+
+
+class UsageError(InvalidInput):
+    """The words after `memoryd` are not a command."""
+
+    code = "usage"
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError where argparse would end the process."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        if args is not None and self._subparsers is None:
+            self._refuse_unknown_options(args)
+        options, unread = super().parse_known_args(args, namespace)
+        if unread:
+            self._refuse(unread[0])
+        return options, []
+
+    def error(self, message: str) -> NoReturn:
+        for pattern, sentence in SENTENCES:
+            if found := re.fullmatch(pattern, message, re.S):
+                raise self._wrong(found.expand(sentence))
+        raise self._wrong(f"{message[:1].upper()}{message[1:]}.")
+
+    def _refuse(self, word: str) -> NoReturn:
+        """Raise for a word that has no meaning here."""
+        if not word.startswith("-"):
+            sentence = f"{word!r} is one word too many. A text of several words needs quotes."
+            raise self._wrong(sentence)
+        name = word.partition("=")[0]
+        verbs = self.verbs().values()
+        of_verbs = {known for verb in verbs for known in verb._option_names()}
+        if name in of_verbs:
+            raise self._wrong(f"{name} goes after the verb.")
+        known = {*self._option_names(), *of_verbs}
+        raise self._wrong(f"There is no option {name!r}.{meant(name, known)}")
+
+    def _refuse_unknown_options(self, words: Sequence[str]) -> None:
+        """Before anything else is found to be missing: the typo is the reason."""
+        for word in words[: words.index("--") if "--" in words else None]:
+            name = word.partition("=")[0]
+            if not name.startswith("--") or " " in word:
+                continue
+            if not any(known.startswith(name) for known in self._option_names()):
+                self._refuse(word)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        what = f"verb {value!r}" if self._subparsers else f"{value!r} here"
+        known = "" if self._subparsers else f" It is one of {', '.join(action.choices)}."
+        raise self._wrong(f"There is no {what}.{meant(str(value), action.choices) or known}")
+
+    def verbs(self) -> dict[str, Parser]:
+        """The parser of each verb; empty for one of them."""
+        found = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
+        return {name: verb for action in found for name, verb in action.choices.items()}
+
+    def _option_names(self) -> list[str]:
+        return [name for name in self._option_string_actions if name.startswith("--")]
+
+    def _wrong(self, sentence: str) -> UsageError:
+        return UsageError(sentence, hint=f"Run: {self.prog} --help")
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """` Did you mean search?`, or nothing where no known word is like it."""
+    near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=LIKENESS)
+    return f" Did you mean {near[0]}?" if near else ""

@@ -1,0 +1,86 @@
+"""Resources: what a client can read by URI, and completion of the ids and names in one."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+import mcp.types as types
+
+from memoryd.doors import render
+from memoryd.doors.gate import Gate
+from memoryd.doors.prompts import PROMPT, unknown_prompt
+from memoryd.doors.status import Status
+from memoryd.errors import InvalidInput, NotFound
+from memoryd.scrub_output import as_data
+
+JSON = "application/json"
+STATUS, MEMORY, SESSION = "memory://status", "memory://memory/", "memory://session/"
+ARGUMENT = "id"
+MAX_URI = 4000  # characters: a name, each of them percent-encoded
+MOST_COMPLETIONS = 100  # the protocol allows no more in one answer
+
+LISTED = types.Resource(uri=STATUS, name="status", description="Health and counts", mime_type=JSON)
+TEMPLATES = [
+    types.ResourceTemplate(
+        uri_template=f"{base}{{{ARGUMENT}}}", name=name, description=text, mime_type=JSON
+    )
+    for name, text, base in (
+        ("memory", "One memory, by id or name", MEMORY),
+        ("session", "The last messages of a session", SESSION),
+    )
+]
+
+
+class Resources:
+    """Reads and completes what the templates describe."""
+
+    def __init__(self, gate: Gate, status: Status) -> None:
+        self._gate = gate
+        self._status = status
+
+    async def read(self, uri: str) -> dict[str, Any]:
+        """What is at a URI; NotFound if nothing is."""
+        if uri == STATUS:
+            return await self._status.read()
+        engine = await self._gate.engine()
+        if uri.startswith(SESSION):
+            window = await engine.context_window(_named(uri, SESSION))
+            return render.window(window, engine.zone)
+        if uri.startswith(MEMORY) and (found := await engine.get(_named(uri, MEMORY))):
+            return render.recalled(found, engine.zone)
+        known = f"Read {STATUS}, or {' or '.join(t.uri_template for t in TEMPLATES)}."
+        ours = uri.startswith((MEMORY, SESSION))
+        raise NotFound(f"There is nothing at {uri[:200]}.", hint=None if ours else known)
+
+    async def complete(self, params: types.CompleteRequestParams) -> types.Completion:
+        """Ids and names that begin with what was typed; InvalidInput for an unknown reference."""
+        ref, argument = params.ref, params.argument
+        if isinstance(ref, types.PromptReference):
+            if ref.name != PROMPT.name:
+                raise unknown_prompt(ref.name)
+            return types.Completion(values=[], total=0, has_more=False)  # it takes no arguments
+        if len(argument.value) > MAX_URI:
+            return types.Completion(values=[], total=0, has_more=False)  # no id or name is so long
+        engine = await self._gate.engine()
+        finders = {MEMORY: engine.memory_handles, SESSION: engine.session_handles}
+        find = finders.get(ref.uri.removesuffix(f"{{{ARGUMENT}}}"))
+        if find is None:
+            known = " or ".join(template.uri_template for template in TEMPLATES)
+            raise _unknown(f"resource template {ref.uri[:200]!r}", known)
+        if argument.name != ARGUMENT:
+            raise _unknown(f"argument {argument.name[:100]!r}", ARGUMENT)
+        found = await find(argument.value, MOST_COMPLETIONS)
+        values = [as_data(value) for value in found.values]
+        return types.Completion(
+            values=values, total=found.total, has_more=found.total > len(values)
+        )
+
+
+def _named(uri: str, base: str) -> str:
+    """The id or name at the end of a URI, where it is percent-encoded."""
+    return unquote(uri.removeprefix(base))
+
+
+def _unknown(what: str, known: str) -> InvalidInput:
+    return InvalidInput(f"There is no {what}.", code="reference_unknown", hint=f"Use {known}.")

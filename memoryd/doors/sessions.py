@@ -1,0 +1,92 @@
+"""Which session a call means, and what its answer says about it.
+
+The argument `session_id` comes first, then `_meta`, then a header, then the connection's own
+session. Where a connection has none (HTTP without `Mcp-Session-Id`), one is made for the call: it
+is not lost, because the answer names it and says how to continue it.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from memoryd.engine.windows import new_session_id
+
+META = "memoryd/sessionId"
+HEADER = "Memoryd-Session"
+MCP_HEADER = "Mcp-Session-Id"
+
+
+@dataclass(slots=True)
+class Peer:
+    """The connection that a call came in by. `session_id` None: it has no session of its own.
+    `local`: by the socket that only the owner of the memories can reach, and not by the shim."""
+
+    session_id: str | None
+    local: bool = False
+
+
+# Set by each door around a connection; sessions are ours, never the protocol library's.
+PEER: ContextVar[Peer] = ContextVar("peer")
+
+
+class Source(Enum):
+    """Where a session id came from."""
+
+    NAMED = "named"  # by the argument, `_meta` or the header
+    HTTP = "http"  # the protocol's own session, which a client sends with every request
+    CONNECTION = "connection"  # lasts as long as the connection
+    CALL = "call"  # made for this call
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The session that a call means."""
+
+    id: Any  # of the client: the engine checks it
+    source: Source
+
+
+def session_of(argument: object, ctx: Any) -> Session:
+    """The session that is meant by a call with this argument, in this context of the request."""
+    headers = getattr(ctx.request, "headers", None) or {}
+    for named in (argument, (ctx.meta or {}).get(META), headers.get(HEADER)):
+        if named is not None and named != "":
+            return Session(named, Source.NAMED)
+    if protocol := headers.get(MCP_HEADER):
+        return Session(f"http-{protocol}", Source.HTTP)
+    peer = PEER.get(None)
+    if peer is not None and peer.session_id is not None:
+        return Session(peer.session_id, Source.CONNECTION)
+    return Session(new_session_id(), Source.CALL)
+
+
+def renewed(session: Session) -> str:
+    """The session that the connection goes on in after its own was cleared."""
+    peer = PEER.get(None)
+    if session.source is not Source.CONNECTION or peer is None:
+        return str(session.id)
+    peer.session_id = new_session_id()
+    return peer.session_id
+
+
+def hint_to_continue(session: Session, *, first: bool) -> dict[str, str]:
+    """For an answer after a message was added: how to get back to it. `first`: of its session."""
+    how = f"To continue this session, pass session_id {session.id!r} in later calls"
+    if session.source is Source.CALL:
+        return {"hint": f"{how}: this connection keeps none."}
+    if session.source in (Source.CONNECTION, Source.HTTP) and first:
+        return {"hint": f"{how} from other connections; this one remembers it."}
+    return {}
+
+
+def hint_where_empty(session: Session) -> dict[str, str]:
+    """For an answer without messages: nobody said which session was meant."""
+    how = "pass the session_id that add_turn answered"
+    if session.source is Source.CALL:
+        return {"hint": f"This connection keeps no session: {how}."}
+    if session.source in (Source.CONNECTION, Source.HTTP):
+        return {"hint": f"No messages on this connection yet. To read another session, {how}."}
+    return {}

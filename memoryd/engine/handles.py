@@ -1,0 +1,66 @@
+"""What a memory or a session can be addressed by, for a client that completes what is typed.
+
+Found by looking at every memory, on a thread: it is asked for by a person who types, and an index
+of prefixes would cost RAM for every memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+
+import anyio.to_thread
+
+from memoryd.engine.index import Entry
+from memoryd.engine.parts import Parts
+from memoryd.model import Memory, MemoryType, is_expired
+
+
+@dataclass(frozen=True, slots=True)
+class Handles:
+    """The first of those that fit, and how many there are."""
+
+    values: tuple[str, ...]
+    total: int
+
+
+async def memory_handles(parts: Parts, prefix: str, most: int) -> Handles:
+    """Names, then ids, that begin with `prefix` in any case; names in order, newest ids first."""
+    entries, now = parts.index.entries(), parts.clock()
+    return await anyio.to_thread.run_sync(_of_memories, entries, now, prefix.casefold(), most)
+
+
+async def session_handles(parts: Parts, prefix: str, most: int) -> Handles:
+    """The ids of sessions with messages that begin with `prefix`; the latest session first."""
+    entries, now = parts.index.entries(), parts.clock()
+    return await anyio.to_thread.run_sync(_of_sessions, entries, now, prefix.casefold(), most)
+
+
+def _of_memories(entries: Sequence[Entry | None], now: float, prefix: str, most: int) -> Handles:
+    names: list[str] = []
+    ids: list[tuple[float, str]] = []
+    for memory in _alive(entries, now):
+        if memory.name is not None and memory.name.casefold().startswith(prefix):
+            names.append(memory.name)
+        if memory.id.startswith(prefix):
+            ids.append((-memory.created_at, memory.id))
+    first = nsmallest(most, names)
+    first += [id for _, id in nsmallest(most - len(first), ids)]
+    return Handles(tuple(first), len(names) + len(ids))
+
+
+def _of_sessions(entries: Sequence[Entry | None], now: float, prefix: str, most: int) -> Handles:
+    latest: dict[str, float] = {}
+    for memory in _alive(entries, now):
+        session = memory.session_id
+        if session is not None and memory.type is MemoryType.CONVERSATION:
+            latest[session] = max(memory.created_at, latest.get(session, 0.0))
+    fit = [
+        (-at, session) for session, at in latest.items() if session.casefold().startswith(prefix)
+    ]
+    return Handles(tuple(session for _, session in nsmallest(most, fit)), len(fit))
+
+
+def _alive(entries: Iterable[Entry | None], now: float) -> Iterable[Memory]:
+    return (e.memory for e in entries if e is not None and not is_expired(e.memory, now))
