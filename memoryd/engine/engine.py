@@ -16,71 +16,68 @@ import anyio
 
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.embedding import Embedding
-from memoryd.engine.exports import Exported, Exporter
+from memoryd.engine.exports import Exporter
 from memoryd.engine.former import Former, Stock
-from memoryd.engine.governance import Governance
-from memoryd.engine.handles import Handles, memory_handles, session_handles
-from memoryd.engine.imports import Arrival, Imports
+from memoryd.engine.governance import BulkForget
+from memoryd.engine.handles import memory_handles, session_handles
+from memoryd.engine.imports import Imports
 from memoryd.engine.index import Index
+from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.recall import Recall
 from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
-from memoryd.engine.windows import Window, Windows
-from memoryd.model import DAY, MICRO, Lifetimes, Memory, Stored
-from memoryd.ports import Backup, ClockRecord, Encoder, Passage, Reranker, Shelf, Store, Watch
+from memoryd.engine.windows import Windows
+from memoryd.model import DAY, MICRO, Lifetimes
+from memoryd.ports import ClockRecord, Encoder, Reranker, Shelf, Store, Watch
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
 
-class Engine(Governance, Imports, Recall):
-    """Everything a door can ask for."""
+class Engine:
+    """Everything a door can ask for. Each operation is a method of the part that does it."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._upkeep = Upkeep(parts, self)
-        self._windows = Windows(parts, self)
-        self._exporter = Exporter(parts)
+
+        memories = Memories(parts)
+        self.store = memories.store
+        self.get = memories.get
+        self.update = memories.update
+        self.forget = memories.forget
+        self.remember_fact = memories.remember_fact
+        self.remember_conversation = memories.remember_conversation
+        self.set_context = memories.set_context
+        self.get_context = memories.get_context
+
+        self.search = Recall(parts).search
+        self.memory_handles = partial(memory_handles, parts)
+        self.session_handles = partial(session_handles, parts)
+
+        self._windows = windows = Windows(parts, memories)
+        self.add_turn = windows.add_turn
+        self.context_window = windows.window
+        self.clear_window = windows.clear
+
+        self._upkeep = upkeep = Upkeep(parts, memories)
+        self.backup = upkeep.backup
+        self.purge = upkeep.purge
+        self.sweep = upkeep.sweep
+        self.cleanup_expired = upkeep.cleanup_expired
+        self.embed_all_pending = upkeep.embed_pending
+        self.note_clock = upkeep.note_clock
+        self.keep_up = upkeep.run
+
+        bulk = BulkForget(parts, memories, upkeep.purge)
+        self.selection = bulk.selection
+        self.forget_where = bulk.forget_where
+        self.export_page = Exporter(parts).page
+        self.take_in = Imports(parts, windows.drop).take_in
 
     @property
     def zone(self) -> tzinfo | None:
         """The time zone that days and times are told in; None: the system's."""
         return self._parts.lifetimes.zone
-
-    async def add_turn(
-        self, role: str, content: str, session_id: str, speaker: str | None = None
-    ) -> Stored:
-        """Store one message of a conversation and put it into its session's window."""
-        return await self._windows.add_turn(role, content, session_id, speaker)
-
-    async def context_window(self, session_id: str, max_turns: int | None = None) -> Window:
-        """The last messages of a session, oldest first."""
-        return await self._windows.window(session_id, max_turns)
-
-    async def clear_window(self, session_id: str) -> int:
-        """Empty a session's window; the memories remain. How many messages it held."""
-        return await self._windows.clear(session_id)
-
-    async def memory_handles(self, prefix: str, most: int) -> Handles:
-        """Names and ids of memories that begin with `prefix`."""
-        return await memory_handles(self._parts, prefix, most)
-
-    async def session_handles(self, prefix: str, most: int) -> Handles:
-        """Ids of sessions that begin with `prefix`."""
-        return await session_handles(self._parts, prefix, most)
-
-    async def export_page(self, after: str | None = None) -> Exported:
-        """A page of all memories with their vectors, in the order of their ids."""
-        return await self._exporter.page(after)
-
-    async def take_in(
-        self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
-    ) -> Arrival:
-        """Keep a memory of an export as it was; its session's window is read anew."""
-        arrived = await super().take_in(memory, passages, overwrite=overwrite)
-        if memory.session_id is not None and arrived.changed:
-            self._windows.drop(memory.session_id)
-        return arrived
 
     @property
     def model(self) -> tuple[str, int] | None:
@@ -114,38 +111,14 @@ class Engine(Governance, Imports, Recall):
         facts = dict(await self._parts.store.status())
         return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
 
-    async def backup(self) -> Backup:
-        """A backup now, verified; the oldest of those that are there may go for it."""
-        return await self._upkeep.backup()
-
     async def audit(self) -> dict[str, int]:
         """How many memories index and store hold: the same, while nothing is written."""
         return {"index": len(self._parts.index), "store": await self._parts.store.count()}
-
-    async def purge(self) -> None:
-        """Have no byte of what was forgotten, replaced or expired in any file but backups."""
-        await self._upkeep.purge()
-
-    async def sweep(self, *, clock_is_right: bool = False) -> int:
-        """Delete what is due, unless the clock may be wrong; how many memories that were."""
-        return await self._upkeep.sweep(clock_is_right=clock_is_right)
-
-    async def note_clock(self) -> None:
-        """Keep the time for the next start."""
-        await self._upkeep.note_clock()
-
-    async def cleanup_expired(self) -> int:
-        """Delete what is due, now; how many memories that were."""
-        return await self._upkeep.cleanup_expired()
 
     @property
     def count(self) -> int:
         """How many memories there are, expired ones that wait for the sweep included."""
         return len(self._parts.index)
-
-    async def keep_up(self) -> None:
-        """The work in the background."""
-        await self._upkeep.run()
 
     def attach(self, encoder: Encoder) -> None:
         """A model has arrived: from now on it serves."""
@@ -172,10 +145,6 @@ class Engine(Governance, Imports, Recall):
         """A second look at the first results from now on; or why there is none."""
         self._parts.embedding.reranker = reranker
         self._parts.embedding.rerank_trouble = trouble
-
-    async def embed_all_pending(self) -> int:
-        """Give vectors to what was stored without a model; how many memories that were."""
-        return await self._upkeep.embed_pending()
 
     def without_model(self, why: Callable[[], str]) -> None:
         """Say `why` in every answer until a model is attached."""

@@ -7,8 +7,9 @@ locks, so that one which was changed meanwhile, and no longer matches, is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,6 +18,7 @@ import anyio.lowlevel
 from memoryd.engine import checks
 from memoryd.engine.filters import asked_filter
 from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput
 from memoryd.metadata import canonical
 from memoryd.model import Filter, Memory, is_expired
@@ -35,8 +37,16 @@ class Culled:
     shown: tuple[Memory, ...]  # the first few, oldest first
 
 
-class Governance(Memories):
-    """What a person does with many memories at once."""
+class BulkForget:
+    """Forgets everything that a filter matches."""
+
+    def __init__(
+        self, parts: Parts, memories: Memories, purge: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`purge` removes the bytes of what is gone from every file."""
+        self._parts = parts
+        self._memories = memories
+        self._purge = purge
 
     def selection(
         self,
@@ -80,7 +90,7 @@ class Governance(Memories):
             return Culled(len(found), 0, types, shown)
         gone = await self._cull([memory.id for memory in found[:limit]], filter)
         if purging and gone >= len(found):
-            await self.purge()
+            await self._purge()
         return Culled(len(found), gone, types, shown)
 
     async def _matching(self, filter: Filter) -> list[Memory]:
@@ -95,12 +105,12 @@ class Governance(Memories):
         gone, size = 0, self._parts.memory.cleanup_batch
         for start in range(0, len(ids), size):
             batch = ids[start : start + size]
-            gone += len(await self.drop_if(batch, lambda m: m is not None and matches(m, filter)))
+            gone += len(await self._memories.drop_if(batch, partial(_still_matches, filter)))
         return gone
 
-    async def purge(self) -> None:
-        """Leave no byte of what is gone; the engine knows how."""
-        raise NotImplementedError
+
+def _still_matches(filter: Filter, memory: Memory | None) -> bool:
+    return memory is not None and matches(memory, filter)
 
 
 def matches(memory: Memory, filter: Filter) -> bool:

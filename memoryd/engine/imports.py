@@ -8,7 +8,7 @@ another id) stays as it is unless it is to be overwritten. So importing twice ch
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import anyio
 
 from memoryd.engine import checks, commits
-from memoryd.engine.memories import Memories, id_key, keys_of
+from memoryd.engine.memories import id_key, keys_of
+from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
@@ -51,13 +52,26 @@ class Arrival:
         return self.outcome in (Outcome.ADDED, Outcome.REPLACED)
 
 
-class Imports(Memories):
+class Imports:
     """Memories that come from somewhere else."""
+
+    def __init__(self, parts: Parts, session_changed: Callable[[str], None]) -> None:
+        """`session_changed` is told which session got or lost a message."""
+        self._parts = parts
+        self._session_changed = session_changed
 
     async def take_in(
         self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
     ) -> Arrival:
         """Keep a memory as it is. Without `passages` it is embedded here."""
+        arrival = await self._take_in(memory, passages, overwrite)
+        if memory.session_id is not None and arrival.changed:
+            self._session_changed(memory.session_id)
+        return arrival
+
+    async def _take_in(
+        self, memory: Memory, passages: tuple[Passage, ...], overwrite: bool
+    ) -> Arrival:
         if is_expired(memory, self._parts.clock()):
             return Arrival(Outcome.EXPIRED)
         fields, _ = await without_secrets(secret_fields(memory), self._parts.memory)

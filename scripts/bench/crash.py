@@ -1,9 +1,12 @@
-"""Kill it, again and again, and count what was lost: it must be nothing.
+"""Kill it, break its files, move its clock, and count what was lost: it must be nothing.
 
 A daemon with a tiny index threshold takes a stream of stores, replacements, forgets and expiries
-while it sweeps, compacts and backs itself up. The daemon, its store worker or both are killed at
-a random moment, or just as Chroma writes its index. Then it has to start without help, and every
-acknowledged answer has to be true.
+while it sweeps, compacts and backs itself up. In each round one of these happens: the daemon, its
+store worker or both are killed at a random moment, or just as Chroma writes its index; a file is
+damaged while the daemon is down (damage.py has the kinds); the clock leaps 40 days, while the
+daemon runs or while it is down, and comes back. Then it has to start without help, and every
+acknowledged answer has to be true. Only a broken database may be refused; the undamaged files are
+then put back and have to serve.
 
 Run: .venv/bin/python -m scripts.bench.crash [--rounds 200] [--seed 1] [--json]
 """
@@ -17,12 +20,14 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -31,8 +36,12 @@ from typing import Any
 from memoryd.client import Client, DaemonLost, DaemonUnavailable
 from memoryd.client_admin import AdminClient
 from memoryd.errors import MemorydError
+from scripts.bench.damage import DAMAGES, Damage, FolderGone
+from scripts.bench.leaping_daemon import CLOCK_VARIABLE
 
 VICTIMS = ("daemon", "worker", "both", "worker in flush", "both in flush")
+LEAPS = ("ahead, running", "ahead, stopped", "behind, running", "behind, stopped")
+LEAP = 40 * 86400.0  # seconds: beyond the life of a conversation
 WRITERS = 4
 MOST = 25  # living memories a writer
 SETTINGS = {
@@ -43,7 +52,10 @@ SETTINGS = {
     "MEMORYD_BACKUP_EVERY_HOURS": "0.0005",
     "MEMORYD_BACKUP_KEEP": "2",
 }
-COLUMNS = ("rounds", "acknowledged", "lost", "undead", "garbled", "no start", "repairs")
+BAD = ("lost", "undead", "garbled", "no start", "wrongly refused")
+COLUMNS = ("rounds", "acknowledged", *BAD, "refused", "repairs", "no such file")
+
+Event = str | Damage | FolderGone
 
 
 @dataclass
@@ -52,6 +64,7 @@ class Book:
 
     may: dict[str, set[str | None]] = field(default_factory=dict)
     ends: dict[str, float] = field(default_factory=dict)
+    conversations: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
     acknowledged: int = 0
     repairs: set[str] = field(default_factory=set)
@@ -72,14 +85,22 @@ class Daemon:
 
     def __init__(self, folder: Path) -> None:
         self.data, self.socket, self.log = folder / "data", folder / "s", folder / "log"
+        self.clock, self.kept = folder / "clock", folder / "kept"
         self.process: subprocess.Popen[bytes] | None = None
 
     def spawn(self) -> None:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MEMORYD_")}
         flags = ["--data-dir", str(self.data), "--socket", str(self.socket)]
         with open(self.log, "ab") as log:
-            command = [sys.executable, "-m", "memoryd", *flags, "serve"]
-            self.process = subprocess.Popen(command, stderr=log, env=kept | SETTINGS)
+            command = [sys.executable, "-m", "scripts.bench.leaping_daemon", *flags, "serve"]
+            clock = {CLOCK_VARIABLE: str(self.clock)}
+            self.process = subprocess.Popen(command, stderr=log, env=kept | SETTINGS | clock)
+
+    def leap(self, seconds: float) -> None:
+        """Have the daemon's clock be so far from ours."""
+        part = self.clock.with_suffix(".part")
+        part.write_text(str(seconds))
+        part.replace(self.clock)
 
     async def ready(self, seconds: float = 120.0) -> dict[str, Any] | None:
         """Its status once it serves; None if it does not come up."""
@@ -109,6 +130,9 @@ class Daemon:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.kill()
+        self.wait_for_worker()
+
+    def wait_for_worker(self) -> None:
         with contextlib.suppress(FileNotFoundError), open(self.data / "lock", "rb+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the worker's, until it is gone
 
@@ -136,7 +160,10 @@ async def write(client: Client, owner: str, book: Book, rng: random.Random) -> N
                 await client.store(text, name=name, expires_at=book.ends[name])
             else:
                 book.texts.add(text)
-                await client.store(text, name=name)
+                if name == fresh and rng.random() < 0.3:
+                    book.conversations.add(name)
+                type_ = "conversation" if name in book.conversations else "fact"
+                await client.store(text, memory_type=type_, name=name)
         except (DaemonLost, DaemonUnavailable):
             return
         book.may[name] = {text, None} if kind == "expire" else {text}
@@ -157,6 +184,16 @@ async def compare(client: Client, book: Book, found: Counter[str]) -> None:
         book.may[name] = {text}
         if text is None:
             del book.may[name]  # looked at once more in vain: it stays forgotten
+
+
+async def compare_ahead(client: Client, book: Book, found: Counter[str]) -> None:
+    """While the clock is too far ahead no conversation is shown, and every fact is."""
+    for name, may in book.may.items():
+        is_shown = await client.get(name) is not None
+        if is_shown and (name in book.conversations or name in book.ends):
+            found["undead"] += 1
+        elif not is_shown and name not in book.conversations and None not in may:
+            found["lost"] += 1
 
 
 async def settled(daemon: Daemon) -> bool:
@@ -202,18 +239,23 @@ async def kill(daemon: Daemon, victim: str, rng: random.Random) -> None:
         daemon.kill()
 
 
-async def one_round(daemon: Daemon, book: Book, victim: str, rng: random.Random) -> Counter[str]:
-    """Write, kill, start, compare."""
+async def one_round(daemon: Daemon, book: Book, event: Event, rng: random.Random) -> Counter[str]:
+    """Write, have something bad happen, start, compare."""
     found, before = Counter(rounds=1), book.acknowledged
     book.is_open = True
     async with Client(daemon.socket) as client:
         writers = [asyncio.ensure_future(write(client, f"w{n}", book, rng)) for n in range(WRITERS)]
-        await kill(daemon, victim, rng)
-        if "worker" in victim:
+        if event in VICTIMS:
+            await kill(daemon, str(event), rng)
+        if event not in VICTIMS or "worker" in str(event):
             await asyncio.sleep(0.3)  # the daemon goes on
         book.is_open = False
         await asyncio.wait(writers)
-    if "worker" not in victim:
+    if event in LEAPS:
+        await leap_and_return(daemon, book, str(event), found)
+    elif not isinstance(event, str):
+        await damage(daemon, event, found, rng)
+    elif "worker" not in event:
         daemon.spawn()
     status = await daemon.ready()
     if status is None:
@@ -229,22 +271,83 @@ async def one_round(daemon: Daemon, book: Book, victim: str, rng: random.Random)
     return found
 
 
-async def run(rounds: int, seed: int, folder: Path) -> dict[str, Counter[str]]:
-    """The counts by victim."""
+async def leap_and_return(daemon: Daemon, book: Book, event: str, found: Counter[str]) -> None:
+    """The clock is wrong for two sweeps, in a running daemon or over a restart each way."""
+    is_ahead, is_stopped = event.startswith("ahead"), event.endswith("stopped")
+    for seconds in (LEAP if is_ahead else -LEAP, 0.0):
+        if is_stopped:
+            daemon.stop()
+        daemon.leap(seconds)
+        if is_stopped:
+            daemon.spawn()
+        if await daemon.ready() is None:
+            return  # counted by who looks next
+        async with AdminClient(daemon.socket) as client:
+            await client.sweep()
+            await client.sweep()
+            if seconds > 0:
+                await compare_ahead(client, book, found)
+
+
+async def damage(
+    daemon: Daemon, event: Damage | FolderGone, found: Counter[str], rng: random.Random
+) -> None:
+    """Damage a file while nobody runs. A daemon that refuses gets the undamaged files back."""
+    if event.may_refuse or rng.random() < 0.5:  # what only the write-ahead log has is out of reach
+        daemon.stop()
+    else:
+        daemon.kill()
+        daemon.wait_for_worker()
+    shutil.rmtree(daemon.kept, ignore_errors=True)
+    shutil.copytree(daemon.data, daemon.kept, ignore=shutil.ignore_patterns("*.sock"))
+    if not event.apply(daemon.data, rng):
+        found["no such file"] += 1
+    daemon.spawn()
+    if await daemon.ready() is not None:
+        return
+    if not event.may_refuse:
+        found["wrongly refused"] += 1
+        sys.stderr.write(f"{event.name}\n" + "".join(daemon.log.read_text().splitlines(True)[-5:]))
+    found["refused"] += 1
+    daemon.stop()
+    shutil.rmtree(daemon.data)
+    daemon.kept.rename(daemon.data)
+    daemon.spawn()
+
+
+async def run(
+    rounds: int, seed: int, folder: Path, events: Sequence[Event] = VICTIMS
+) -> dict[str, Counter[str]]:
+    """The counts by event, which are taken in turn."""
     daemon, book, rng = Daemon(folder), Book(), random.Random(seed)
-    results: dict[str, Counter[str]] = {victim: Counter() for victim in VICTIMS}
+    results: dict[str, Counter[str]] = {title(event): Counter() for event in events}
     daemon.spawn()
     try:
         assert await daemon.ready() is not None, daemon.log.read_text()
         for number in range(rounds):
-            victim = VICTIMS[number % len(VICTIMS)]
-            found = await one_round(daemon, book, victim, rng)
-            results[victim].update(found)
+            event = events[number % len(events)]
+            found = await one_round(daemon, book, event, rng)
+            results[title(event)].update(found)
+            if any(found[column] for column in BAD):
+                sys.stderr.write(f"round {number}, {title(event)}: {dict(found)}\n")
             if found["no start"]:
                 break
     finally:
         daemon.stop()
     return results
+
+
+def title(event: Event) -> str:
+    if isinstance(event, str):
+        return f"killed: {event}" if event in VICTIMS else f"clock {event}"
+    return event.name
+
+
+def shuffled(seed: int) -> list[Event]:
+    """Every event once, the kills three times, in an order that the seed decides."""
+    events: list[Event] = [*VICTIMS * 3, *LEAPS, *DAMAGES]
+    random.Random(seed).shuffle(events)
+    return events
 
 
 def main() -> int:
@@ -254,17 +357,17 @@ def main() -> int:
     options.add_argument("--json", action="store_true")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="memoryd-crash-") as folder:
-        results = asyncio.run(run(given.rounds, given.seed, Path(folder)))
+        results = asyncio.run(run(given.rounds, given.seed, Path(folder), shuffled(given.seed)))
     if given.json:
         print(json.dumps(results))
     else:
-        print("| killed | " + " | ".join(COLUMNS) + " |")
+        print("| what happened | " + " | ".join(COLUMNS) + " |")
         print("|---" * (len(COLUMNS) + 1) + "|")
         for victim, counts in results.items():
             cells = " | ".join(str(counts[column]) for column in COLUMNS)
             print(f"| {victim} | {cells} |")
     total = sum(results.values(), Counter[str]())
-    return int(any(total[column] for column in ("lost", "undead", "garbled", "no start")))
+    return int(any(total[column] for column in BAD))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 from memoryd.adapters.embed_hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.engine.former import Former
+from memoryd.engine.memories import Memories
 from memoryd.model import lead_of, said_key
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
@@ -89,7 +90,8 @@ async def test_the_same_text_twice_at_once(lent: tuple[Engine, Former]) -> None:
             tasks.start_soon(engine.add_turn, "user", "tea in the hall", "d", name)
     check(engine, former)
     said = [m for m in engine._parts.index if m.metadata.get("speaker") == "Tom"]
-    await engine.mark_turn(said[0].id, {**said[0].metadata, "speaker": "Caroline"})
+    renamed = {**said[0].metadata, "speaker": "Caroline"}
+    await Memories(engine._parts).mark_turn(said[0].id, renamed)
     check(engine, former)
 
 

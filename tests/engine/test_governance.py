@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from memoryd.engine.engine import Engine
+from memoryd.engine.governance import BulkForget
+from memoryd.engine.memories import Memories
 from memoryd.errors import InvalidInput
 from memoryd.model import DAY, Filter, MemoryType
 from tests.engine.conftest import Clock
@@ -89,26 +91,25 @@ async def test_a_memory_that_changed_meanwhile_is_kept(engine: Engine, store: Ra
     """The second batch looks again before it deletes."""
     kept = (await engine.store("changes", metadata={"stage": 1})).memory
     filter = engine.selection(metadata={"stage": 1})
-    found = await engine._matching(filter)
+    bulk = BulkForget(engine._parts, Memories(engine._parts), engine.purge)
+    found = await bulk._matching(filter)
     await engine.update(kept.id, metadata={"stage": 2})
-    assert await engine._cull([memory.id for memory in found], filter) == 0
+    assert await bulk._cull([memory.id for memory in found], filter) == 0
     assert kept.id in store.records
 
 
-async def test_a_purge_follows_once_all_is_forgotten(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_purge_follows_once_all_is_forgotten(engine: Engine) -> None:
     purged: list[int] = []
 
-    async def purge(self: Engine) -> None:
-        purged.append(self.count)
+    async def purge() -> None:
+        purged.append(engine.count)
 
-    monkeypatch.setattr(Engine, "purge", purge, raising=False)
+    bulk = BulkForget(engine._parts, Memories(engine._parts), purge)
     await engine.store("one")
     await engine.store("two")
-    await engine.forget_where(Filter(type=MemoryType.FACT), purge=True, limit=1)
+    await bulk.forget_where(Filter(type=MemoryType.FACT), purge=True, limit=1)
     assert purged == []
-    await engine.forget_where(Filter(type=MemoryType.FACT), purge=True, limit=1)
+    await bulk.forget_where(Filter(type=MemoryType.FACT), purge=True, limit=1)
     assert purged == [0]
 
 

@@ -11,6 +11,7 @@ from memoryd.adapters.embed_hash import HashEncoder
 from memoryd.adapters.shelf import FileShelf
 from memoryd.engine import snapshot
 from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.memories import Memories
 from memoryd.settings import Config
 from tests.engine.conftest import Clock
 from tests.ramstore import RamStore
@@ -77,7 +78,9 @@ async def test_what_changed_since_is_read_from_the_store(place: Place) -> None:
     async with place.start(shelf=False) as engine:  # as if killed before it could save
         await engine.forget(ids[0])
         await engine.update(ids[1], content="robot 1 in the attic")
-        await engine.mark_turn(ids[6], {"role": "user", "order": 0, "speaker": "Tom"})
+        await Memories(engine._parts).mark_turn(
+            ids[6], {"role": "user", "order": 0, "speaker": "Tom"}
+        )
         await engine.store("robot 9 in the hall, new")
         await engine.update("long", content="short now")
         expected = await answers(engine)
