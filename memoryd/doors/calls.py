@@ -1,0 +1,96 @@
+"""What every call cost and how it ended: one log event a call, figures for `status` and `/metrics`.
+
+The percentiles are of the latest calls of each tool, so they tell how it is now, not how it was on
+average since the start. What was asked for or answered is never part of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger()
+LATEST = 1_000  # calls of a tool that its percentiles are made of
+OK = "ok"
+
+
+@dataclass(slots=True)
+class Call:
+    """One call under way; who serves it says how it ended."""
+
+    outcome: str = OK  # else the code of the error
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Tool:
+    outcomes: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+
+
+class CallLog:
+    """Counts and times calls by tool."""
+
+    def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
+        self._timer = timer
+        self._tools: dict[str, _Tool] = {}
+
+    @contextmanager
+    def timed(self, tool: str) -> Iterator[Call]:
+        """Measure a call and log it, however it ends."""
+        call, started = Call(), self._timer()
+        try:
+            yield call
+        except BaseException as exc:
+            if call.outcome == OK:
+                call.outcome = type(exc).__name__  # a client that went away, for example
+            raise
+        finally:
+            self._note(tool, call, self._timer() - started)
+
+    def _note(self, tool: str, call: Call, seconds: float) -> None:
+        noted = self._tools.setdefault(tool, _Tool())
+        noted.outcomes[call.outcome] += 1
+        noted.seconds += seconds
+        noted.latest.append(seconds)
+        milliseconds = round(seconds * 1000, 1)
+        log.info("call", tool=tool, ms=milliseconds, outcome=call.outcome, **call.counts)
+
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """By tool: how many calls, how many of them failed, and percentiles of the latest."""
+        return {
+            tool: {
+                "calls": noted.outcomes.total(),
+                "errors": noted.outcomes.total() - noted.outcomes[OK],
+                "p50_ms": round(percentile(noted.latest, 0.50) * 1000, 1),
+                "p99_ms": round(percentile(noted.latest, 0.99) * 1000, 1),
+            }
+            for tool, noted in sorted(self._tools.items())
+        }
+
+    def metrics(self) -> Iterator[str]:
+        """The same as lines of the Prometheus text format."""
+        yield "# TYPE memoryd_calls_total counter"
+        for tool, noted in sorted(self._tools.items()):
+            for outcome, count in sorted(noted.outcomes.items()):
+                yield f'memoryd_calls_total{{tool="{tool}",outcome="{outcome}"}} {count}'
+        yield "# TYPE memoryd_call_seconds summary"
+        for tool, noted in sorted(self._tools.items()):
+            for share in (0.5, 0.99):
+                value = percentile(noted.latest, share)
+                yield f'memoryd_call_seconds{{tool="{tool}",quantile="{share}"}} {value:.6f}'
+            yield f'memoryd_call_seconds_sum{{tool="{tool}"}} {noted.seconds:.6f}'
+            yield f'memoryd_call_seconds_count{{tool="{tool}"}} {noted.outcomes.total()}'
+
+
+def percentile(values: deque[float], share: float) -> float:
+    """The value that this share of the values does not exceed; 0 if there are none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
