@@ -24,6 +24,7 @@ from memoryd.engine.imports import Arrival, Imports
 from memoryd.engine.index import Index
 from memoryd.engine.parts import Parts
 from memoryd.engine.recall import Recall
+from memoryd.engine.rescue import Rescue
 from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Window, Windows
@@ -117,6 +118,11 @@ class Engine(Governance, Imports, Recall):
     async def backup(self) -> Backup:
         """A backup now, verified; the oldest of those that are there may go for it."""
         return await self._upkeep.backup()
+
+    async def rescue(self, folder: str | None = None) -> Backup:
+        """Write everything that is in RAM to a verified backup, in `folder` if one is named, and
+        make the store anew from it; StoreError if the store still works."""
+        return await Rescue(self._parts).run(self._upkeep.backup_folder(folder))
 
     async def audit(self) -> dict[str, int]:
         """How many memories index and store hold: the same, while nothing is written."""
