@@ -22,6 +22,7 @@ import pytest
 
 from memoryd import places, record
 from memoryd.client import SyncClient
+from tests.adapters import odd_worker
 from tests.daemons import Daemon, Lines
 from tests.processes import is_running
 
@@ -200,6 +201,35 @@ def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
         assert sum(status["memories"].values()) == 250
     finally:
         daemon.stop()
+
+
+SLOW = """
+import sys
+from memoryd.adapters import chroma_link
+from memoryd.cli import main
+chroma_link.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
+sys.exit(main())
+"""
+
+
+def test_status_tells_that_a_slow_opening_goes_on(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.start()
+    daemon.tool("store_memory", content="patience")
+    daemon.stop()
+    hold = tmp_path / "control" / odd_worker.HOLD
+    hold.parent.mkdir()
+    hold.touch()
+    daemon.process = daemon.spawn(("-c", SLOW, odd_worker.__file__, str(hold.parent)))
+    seen: list[float] = []
+    while len(set(seen)) < 3:
+        status = daemon.status()
+        assert status["health"] == "starting"
+        if (so_far := status.get("progress")) and so_far["what"] == "opening":
+            seen.append(so_far["seconds"])
+    assert seen == sorted(seen), "it tells for how long"
+    hold.unlink()
+    assert daemon.tool("search_memories", query="patience")["results"]
+    assert daemon.status()["store"]["set_aside"] == []
 
 
 def test_a_daemon_that_cannot_open_its_store_stays_up_and_says_why(daemon: Daemon) -> None:

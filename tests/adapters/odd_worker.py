@@ -12,8 +12,9 @@ from typing import Any
 from memoryd.adapters import chroma_start, chroma_worker
 from memoryd.adapters.chroma_open import open_embedded
 from memoryd.adapters.chroma_vault import Vault
+from memoryd.errors import StoreError
 
-HOLD, CRASHES, BUSY = "hold", "crashes", "busy"
+HOLD, CRASHES, BUSY, NO_RAM = "hold", "crashes", "busy", "no-ram"
 
 
 def main(control: Path) -> None:
@@ -22,6 +23,8 @@ def main(control: Path) -> None:
         if (control / CRASHES).exists() and (left := int((control / CRASHES).read_text())):
             (control / CRASHES).write_text(str(left - 1))
             os.kill(os.getpid(), signal.SIGSEGV)
+        if (control / NO_RAM).exists():  # as Chroma's errors are told
+            raise StoreError("It does not open.", code="store_corrupt") from MemoryError()
         while (control / HOLD).exists():
             time.sleep(0.01)
         return open_embedded(*args)

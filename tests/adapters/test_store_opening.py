@@ -13,7 +13,7 @@ import pytest
 from memoryd.adapters import chroma_link
 from memoryd.adapters.chroma import ChromaStore, open_chroma
 from memoryd.adapters.worker_pulse import Pulse
-from memoryd.errors import StoreUnavailable
+from memoryd.errors import StoreError, StoreUnavailable
 from memoryd.ports import Progress
 from memoryd.settings import StoreSettings
 from tests.adapters import odd_worker
@@ -128,6 +128,17 @@ async def test_a_reader_that_crashes_again_is_evidence(
         else:
             assert (await store.status())["since_by"] == "repair"
             assert len(await all_of(store)) == COUNT
+
+
+async def test_too_little_memory_is_no_damage(folder: Path, control: Path) -> None:
+    (control / odd_worker.NO_RAM).touch()
+    with pytest.raises(StoreError) as refused:
+        async with open_chroma(SETTINGS, folder, IDENTITY):
+            pass
+    assert refused.value.code == "store_memory"
+    (control / odd_worker.NO_RAM).unlink()
+    async with open_chroma(SETTINGS, folder, IDENTITY) as store:
+        await assert_healthy(store)
 
 
 async def test_a_worker_that_works_long_is_not_killed(
