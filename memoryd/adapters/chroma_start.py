@@ -22,13 +22,14 @@ from memoryd.adapters.chroma_files import gone
 from memoryd.adapters.chroma_fresh import Fresh, close
 from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_migrate import is_older, migrate
-from memoryd.adapters.chroma_open import open_embedded
+from memoryd.adapters.chroma_open import newer, open_embedded
 from memoryd.adapters.chroma_others import other_collections, salvaged
 from memoryd.adapters.chroma_remodel import is_for_another, remodel
 from memoryd.adapters.chroma_salvage import (
     DATABASE,
     Unreadable,
     check_files,
+    collection_facts,
     is_sound,
     salvage,
 )
@@ -127,6 +128,9 @@ def _open_well(
     was_clean = (folder / CLEAN).exists() or not (folder / DATABASE).exists()
     if not was_clean and not is_sound(folder):
         raise Broken
+    schema = collection_facts(folder, settings.collection).get(rows.SCHEMA_KEY)
+    if isinstance(schema, int) and schema > SCHEMA:  # before Chroma writes to it
+        raise newer(str(folder / DATABASE), schema)
     if is_older(folder, settings.collection):
         migrate(settings, data_dir, say)
     if crashes >= CRASHES or is_torn(folder):
