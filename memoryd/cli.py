@@ -175,6 +175,10 @@ def _add_store_verbs(verbs: Verbs) -> None:
     restore.add_argument(
         "--replace", action="store_true", help="delete the memories that are there"
     )
+    rescue = _add(
+        verbs, "rescue", "cli_store:rescue", "save the memories of a daemon that lost its files"
+    )
+    rescue.add_argument("folder", metavar="DIR", nargs="?", help="folder for the backup file")
     purge = _add(
         verbs, "purge", "cli_store:purge", "erase forgotten memories from all files but backups"
     )
@@ -182,7 +186,7 @@ def _add_store_verbs(verbs: Verbs) -> None:
     sweep.add_argument(
         "--now", action="store_true", help="also after a leap of the clock: date and time are right"
     )
-    _add_json(backup, restore, purge, sweep)
+    _add_json(backup, restore, rescue, purge, sweep)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:

@@ -76,7 +76,7 @@ def mcp(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Show how the daemon is; exit code 1 if none runs."""
+    """Show how the daemon is; exit code 1 if none runs, or if its memories cannot be opened."""
     try:
         found = asyncio.run(ask(options))
     except DaemonUnreachable:
@@ -87,14 +87,15 @@ def status(options: argparse.Namespace) -> int:
         place = str(target(options).place)
         say_json({"health": "stopped", "socket": place, "error": error_facts(exc)})
         return 1
+    code = 1 if found["health"] == "failed" else 0
     if options.json:
         say_json(found)
-        return 0
+        return code
     health = paint(found["health"], RED if found["health"] == "failed" else BOLD)
     say(f"memoryd {found['version']}  {health}")
     for row in rows({name: clean(value) for name, value in _facts(found).items()}):
         say(row)
-    return 0
+    return code
 
 
 def stop(options: argparse.Namespace) -> int:
@@ -175,7 +176,8 @@ def _facts(found: Status) -> dict[str, str]:
     facts = {"uptime": f"{long_span(found['uptime_seconds'])} (process {found['pid']})"}
     if so_far := found.get("progress"):
         share = f": {so_far['done']} of {so_far['total']}" if so_far["total"] else ""
-        facts["progress"] = so_far["what"] + share
+        since = f", for {long_span(so_far['seconds'])}" if "seconds" in so_far else ""
+        facts["progress"] = so_far["what"] + share + since
     if "memories" in found:
         counts = found["memories"]
         each = ", ".join(f"{count} {type}" for type, count in counts.items())

@@ -1,5 +1,5 @@
-"""The verbs about the store as a whole: back it up, restore it, delete what has
-expired, purge what was forgotten."""
+"""The verbs about the store as a whole: back it up, restore it, rescue what is in RAM, delete what
+has expired, purge what was forgotten."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import argparse
 import asyncio
 import os
 import shutil
+import time
 from pathlib import Path
 
 from memoryd.cli_daemon import end_running, running
 from memoryd.cli_target import settings, target, where
 from memoryd.cli_text import clean, counted, note, say, say_json, size
 from memoryd.client_admin import AdminClient, BackedUp
-from memoryd.errors import MemorydError, StoreError
+from memoryd.errors import DaemonUnavailable, MemorydError, StoreError
 
+REAPPEARS, LOOK_AGAIN = 10.0, 0.25  # seconds for a daemon to be found, and between two looks
 PATIENCE = 3600.0  # seconds: a large store takes its time, and says so itself if it fails
 
 
@@ -29,6 +31,19 @@ def backup(options: argparse.Namespace) -> int:
     else:
         what = f"{counted(made['memories'])} ({size(made['bytes'])})"
         say(f"Backed up {what} to {clean(made['path'])}")
+    return 0
+
+
+def rescue(options: argparse.Namespace) -> int:
+    """Have the daemon write all that it still holds in RAM to a backup and to a new store."""
+    folder = str(Path(options.folder).expanduser().absolute()) if options.folder else None
+    made = asyncio.run(_rescue(options, folder))
+    if options.json:
+        say_json(made)
+        return 0
+    what = f"{counted(made['memories'])} ({size(made['bytes'])})"
+    say(f"Rescued {what} to {clean(made['path'])}")
+    say("The daemon goes on with a new store that holds them all.")
     return 0
 
 
@@ -95,6 +110,23 @@ def _connect(options: argparse.Namespace) -> AdminClient:
 async def _backup(options: argparse.Namespace) -> BackedUp:
     async with _connect(options) as daemon:
         return await daemon.backup()
+
+
+async def _rescue(options: argparse.Namespace, folder: str | None) -> BackedUp:
+    """Never starts a daemon: a new one would hold nothing. One whose directory is gone makes
+    itself reachable again within seconds."""
+    until = time.monotonic() + REAPPEARS
+    while True:
+        try:
+            async with AdminClient(**where(options), start=False, timeout=PATIENCE) as daemon:
+                return await daemon.rescue(folder)
+        except DaemonUnavailable as exc:
+            if time.monotonic() >= until:
+                raise DaemonUnavailable(
+                    f"{exc.message} Only a daemon that runs still holds what its files have lost.",
+                    hint="Run: memoryd restore FILE, with a backup",
+                ) from exc
+        await asyncio.sleep(LOOK_AGAIN)
 
 
 async def _sweep(options: argparse.Namespace) -> int:

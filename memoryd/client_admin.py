@@ -1,4 +1,4 @@
-"""The client with the calls of whoever owns the machine: backup, sweep and purge."""
+"""The client with the calls of whoever owns the machine: backup, rescue, sweep, purge."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class AdminClient(Client):
     async def backup(self) -> BackedUp:
         """Have the daemon make a backup now."""
         return cast(BackedUp, await self._tool("backup", {}))
+
+    async def rescue(self, folder: str | None = None) -> BackedUp:
+        """Have the daemon write all that it holds in RAM to a backup, in `folder` if one is named,
+        and to a new store: for one whose files are gone."""
+        return cast(BackedUp, await self._tool("rescue", {"folder": folder}))
 
     async def sweep(self, *, clock_is_right: bool = False) -> int:
         """Delete what has expired; how many memories that were."""

@@ -100,6 +100,7 @@ class Progress(TypedDict):
     what: str
     done: int
     total: int
+    seconds: NotRequired[float]  # for which it has been at it
 
 
 class ClockDoubt(TypedDict):

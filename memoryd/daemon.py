@@ -12,6 +12,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.lines import Limits
 from memoryd.doors.server import McpServer
-from memoryd.doors.sockets import LineDoor, bind_first, bind_tcp
+from memoryd.doors.sockets import LineDoor, bind_first, bind_local, bind_tcp
 from memoryd.doors.status import Status
 from memoryd.doors.tokens import read_token
 from memoryd.doors.web import serve_web
@@ -40,13 +41,15 @@ from memoryd.places import (
     short_socket,
 )
 from memoryd.settings import Config, DoorSettings
-from memoryd.systemd import feed_watchdog, notify, passed_socket
+from memoryd.systemd import ask_for_time, feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
 from memoryd.wiring import open_engine
 
 log = structlog.get_logger()
 DRAIN = 6.0  # seconds for running calls when told to stop
 DEADLINE = 9.0  # seconds for everything
+LOOK = 1.0  # seconds between two looks whether the data directory is in its place
+STAYS = "memoryd stays up and answers every call with this; a later call has it try again."
 
 
 def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | None = None) -> int:
@@ -73,6 +76,8 @@ class Daemon:
         self._status = Status(self._gate, config.memory.path)
         self._server = McpServer(self._gate, self._status)
         self._stopping = anyio.Event()
+        self._inode: int | None = None  # of our socket's file; None: it is the service manager's
+        self._failure = ("", "")  # code and sentence of the opening that failed last
 
     async def serve(self) -> None:
         with self._listening() as (listening, token):
@@ -82,6 +87,8 @@ class Daemon:
                     await self._open_doors(doors, listening, token)
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
+                    doors.start_soon(self._keep_place, doors)
+                    doors.start_soon(ask_for_time, lambda: self._gate.stage == "starting")
                     await self._serve_engine()
                     doors.cancel_scope.cancel()
                 tasks.cancel_scope.cancel()
@@ -91,17 +98,17 @@ class Daemon:
     def _listening(self) -> Iterator[tuple[socket.socket, str]]:
         """The local door, recorded in the data directory for as long as it is there."""
         if passed := passed_socket():
-            listening, token, path, mine = passed, "", Path(passed.getsockname()), None
+            listening, token, path = passed, "", Path(passed.getsockname())
         else:
             listening, token, path = bind_first(self._places())
-            mine = os.stat(path).st_ino
+            self._inode = os.stat(path).st_ino
         self._status.socket = str(path)
-        self._owner.listening(str(path), managed=mine is None)
+        self._owner.listening(str(path), managed=self._inode is None)
         try:
             yield listening, token
         finally:
             self._owner.stopping()
-            _remove_socket(path, mine)
+            _remove_socket(path, self._inode)
 
     def _places(self) -> Iterator[Path]:
         """Where to listen, the best place first. A place that was named is the only one."""
@@ -116,19 +123,56 @@ class Daemon:
     async def _open_doors(
         self, tasks: anyio.abc.TaskGroup, listening: socket.socket, token: str
     ) -> None:
-        doors, lowlevel = self._config.doors, self._server.lowlevel
-        limits = Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
-        serves = self._config.memory.path
-        local = LineDoor(lowlevel, limits, doors.max_connections, token, serves=serves)
-        await tasks.start(local.serve, listening)
+        doors = self._config.doors
+        await tasks.start(self._local_door(token).serve, listening)
         if doors.tcp_port:
             token = read_token(_token_file(doors, self._config.memory.path))
-            door = LineDoor(lowlevel, limits, doors.max_connections, token)
+            door = LineDoor(self._server.lowlevel, self._limits, doors.max_connections, token)
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
             token = read_token(_token_file(doors, self._config.memory.path))
             port = bind_tcp(doors.http_host, doors.http_port)
             await tasks.start(serve_web, self._server, self._gate, doors, token, port)
+
+    @property
+    def _limits(self) -> Limits:
+        doors = self._config.doors
+        return Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
+
+    def _local_door(self, token: str) -> LineDoor:
+        most, serves = self._config.doors.max_connections, self._config.memory.path
+        return LineDoor(self._server.lowlevel, self._limits, most, token, serves=serves)
+
+    async def _keep_place(self, doors: anyio.abc.TaskGroup) -> None:
+        """Have a data directory again that was moved or deleted under us, with its lock, record
+        and socket: whoever looks for its daemon must find this one, which still has the memories
+        in RAM, and not start another that has none."""
+        missed, told = 0, ""
+        while True:
+            await anyio.sleep(LOOK)
+            missed = 0 if self._owner.is_in_place() and self._has_socket() else missed + 1
+            if missed < 2:  # somebody may be about to put it back
+                continue
+            try:
+                if not self._owner.is_in_place():
+                    self._owner.reclaim()
+                if not self._has_socket():
+                    listening, token = bind_local(Path(self._status.socket))
+                    self._inode = os.stat(self._status.socket).st_ino
+                    await doors.start(self._local_door(token).serve, listening)
+                log.warning("place_reclaimed", data_dir=str(self._config.memory.path))
+                missed, told = 0, ""
+            except (MemorydError, OSError) as exc:
+                if str(exc) != told:
+                    log.error("place_lost", error=str(exc))
+                told = str(exc)
+
+    def _has_socket(self) -> bool:
+        """Whether the file of our socket is still ours; the service manager's is its own affair."""
+        try:
+            return self._inode in (None, os.stat(self._status.socket).st_ino)
+        except OSError:
+            return False
 
     async def _serve_engine(self) -> None:
         """Serve the engine until it is time to stop, which may come before it is open."""
@@ -143,8 +187,35 @@ class Daemon:
             opening.cancel()
 
     async def _serve_open(self) -> None:
-        """Open the engine behind the doors; close it when it is time to stop."""
+        """Open the engine behind the doors; close it when it is time to stop. While it cannot be
+        opened every call is answered with the reason, and makes the next attempt due."""
+        while True:
+            try:
+                await self._serve_once()
+                return
+            except MemorydError as exc:
+                if self._gate.now is not None:
+                    raise
+                self._tell_failure(exc)
+            await self._gate.wanted()
+
+    def _tell_failure(self, exc: MemorydError) -> None:
+        """Say once why the memories are not open: in the log, to systemd and on the terminal."""
+        is_news = self._failure != (exc.code, exc.message)
+        self._failure = (exc.code, exc.message)
+        self._gate.fail(exc)
+        if is_news:
+            log.error("store_not_open", code=exc.code, error=exc.message, hint=exc.hint)
+            say(exc)
+            sys.stderr.write(f"{STAYS}\n")
+            notify("READY=1")  # it serves: the reason, to everybody who calls
+            notify(f"STATUS={exc.message}")
+
+    async def _serve_once(self) -> None:
         async with open_engine(self._config, wait=False, watch=self._gate.watch) as engine:
+            if self._failure[0]:
+                self._failure = ("", "")
+                notify("STATUS=")
             self._gate.open(engine)
             gc.freeze()  # what was loaded stays: no collection need look at it again
             notify("READY=1")

@@ -26,8 +26,9 @@ TRIES, PAUSE = 3, 0.02
 class Owner:
     """The one process that may use a data directory, while it holds the lock."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, handle: int) -> None:
         self.data_dir = data_dir
+        self._handle = handle  # of the lock
         self._log = ""
         self._announce = False
         self._socket = ""
@@ -55,6 +56,25 @@ class Owner:
         else:
             record.remove(self.data_dir)
 
+    def is_in_place(self) -> bool:
+        """Whether the lock that we hold is the one at its path: it is not once the directory was
+        moved or deleted."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), os.stat(self.data_dir / LOCK))
+        except OSError:
+            return False
+
+    def reclaim(self) -> None:
+        """Own the place again from which the directory was moved or deleted. StoreBusy if another
+        process has it by now, StoreError if it cannot be used."""
+        handle = _take(self.data_dir)
+        self.close()
+        self._handle = handle
+        record.write(self._record(os.getpid(), LISTENING))
+
+    def close(self) -> None:
+        os.close(self._handle)
+
     def _record(self, pid: int, state: str) -> Record:
         return Record(pid, self._socket, str(self.data_dir), state, self._log, __version__)
 
@@ -63,6 +83,16 @@ class Owner:
 def own(data_dir: Path) -> Iterator[Owner]:
     """Be the only process that uses this directory inside the block; StoreBusy if there is
     another, UnsafeFiles if others can reach it."""
+    owner = Owner(data_dir, _take(data_dir))
+    try:
+        record.remove(data_dir)  # of one that was killed
+        yield owner
+    finally:
+        owner.close()
+
+
+def _take(data_dir: Path) -> int:
+    """The handle of the lock, held."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         refuse(data_faults(data_dir))
@@ -74,15 +104,13 @@ def own(data_dir: Path) -> Iterator[Owner]:
             code="store_unwritable",
             hint="Check that it exists, is yours and is writable, or choose another --data-dir.",
         ) from exc
-    try:
-        if not _locked(handle):
-            raise StoreBusy(_busy(data_dir, os.pread(handle, 20, 0)))
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
-        record.remove(data_dir)  # of one that was killed
-        yield Owner(data_dir)
-    finally:
+    if not _locked(handle):
+        who = os.pread(handle, 20, 0)
         os.close(handle)
+        raise StoreBusy(_busy(data_dir, who))
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, str(os.getpid()).encode(), 0)
+    return handle
 
 
 def announce(told: Record) -> None:

@@ -206,6 +206,13 @@ class Store(Protocol):
         `if_changed`: None, and no file, if the newest already holds just this.
         """
 
+    async def rescue(
+        self, records: AsyncIterator[list[Record]], folder: Path, at: float | None = None
+    ) -> Backup:
+        """For a store whose files are gone or broken under it: write these memories, which must
+        be all, to a verified backup in `folder`, and make the store anew from it. StoreError
+        `store_in_place` if it still works."""
+
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
         """The backup in a folder that was made last, of those that are dated `until` or before."""
 

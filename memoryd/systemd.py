@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 
 import anyio
 
 FIRST_PASSED = 3  # descriptors before it are the standard ones
+START_EXTENSION = 90  # seconds that a start may go on for, asked for again and again
 
 
 def passed_socket() -> socket.socket | None:
@@ -47,3 +49,10 @@ async def feed_watchdog() -> None:
     while period and mine:
         notify("WATCHDOG=1")
         await anyio.sleep(period / 2)
+
+
+async def ask_for_time(is_starting: Callable[[], bool]) -> None:
+    """Have a slow start waited for: a daemon that opens a large store is not to be killed."""
+    while is_starting():
+        notify(f"EXTEND_TIMEOUT_USEC={START_EXTENSION * 1_000_000}")
+        await anyio.sleep(START_EXTENSION / 3)

@@ -196,7 +196,9 @@ async def _open_store(
     """The store, and whose vectors it holds. One of another model is taken over, but only once
     this model is there; until then it is opened as it is."""
     async with AsyncExitStack() as stack:
-        open_as = partial(open_chroma, config.store, config.memory.path, watch=watch)
+        folder = config.memory.path
+        backups = config.backup.folder(folder)
+        open_as = partial(open_chroma, config.store, folder, watch=watch, backups=backups)
         try:
             store = await stack.enter_async_context(open_as(identity))
         except StoreMismatch as exc:
@@ -224,4 +226,6 @@ def look_at_store(config: Config) -> list[tuple[str, str, str]]:
     """Faults of the embedded store's files, each a code, a sentence and a hint."""
     from memoryd.adapters.chroma_look import look
 
-    return look(config.memory.path) if config.store.mode == "embedded" else []
+    if config.store.mode != "embedded":
+        return []
+    return look(config.memory.path, config.backup.folder(config.memory.path))

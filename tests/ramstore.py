@@ -68,6 +68,13 @@ class RamStore:
         self.backups.append(Backup(str(folder), len(self.records), 0, at or 0.0))
         return self.backups[-1]
 
+    async def rescue(
+        self, records: AsyncIterator[list[Record]], folder: Path, at: float | None = None
+    ) -> Backup:
+        found = [record async for page in records for record in page]
+        self.records = {record.memory.id: deepcopy(record) for record in found}
+        return Backup(str(folder), len(found), 0, at or 0.0)
+
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
         return next((b for b in reversed(self.backups) if b.created_at <= until), None)
 

@@ -22,6 +22,7 @@ import pytest
 
 from memoryd import places, record
 from memoryd.client import SyncClient
+from tests.adapters import odd_worker
 from tests.daemons import Daemon, Lines
 from tests.processes import is_running
 
@@ -190,25 +191,60 @@ def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
         for file in (daemon.folder / "store").glob("*/header.bin"):
             file.unlink()
         daemon.process = daemon.spawn()
-        seen: list[object] = []
+        seen: list[Any] = []
         status: dict[str, Any] = {"health": "starting"}
         while status["health"] == "starting":
             status = daemon.status()
             seen.append(status.get("progress"))
-        assert {"what": "repairing", "done": 0, "total": 250} in seen
+        steps = [(it["what"], it["done"], it["total"]) for it in seen if it]
+        assert ("repairing", 0, 250) in steps
         assert sum(status["memories"].values()) == 250
     finally:
         daemon.stop()
 
 
-def test_a_database_that_cannot_be_read_ends_the_daemon_with_the_way_out(daemon: Daemon) -> None:
+SLOW = """
+import sys
+from memoryd.adapters import chroma_link
+from memoryd.cli import main
+chroma_link.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
+sys.exit(main())
+"""
+
+
+def test_status_tells_that_a_slow_opening_goes_on(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.start()
+    daemon.tool("store_memory", content="patience")
+    daemon.stop()
+    hold = tmp_path / "control" / odd_worker.HOLD
+    hold.parent.mkdir()
+    hold.touch()
+    daemon.process = daemon.spawn(("-c", SLOW, odd_worker.__file__, str(hold.parent)))
+    seen: list[float] = []
+    while len(set(seen)) < 3:
+        status = daemon.status()
+        assert status["health"] == "starting"
+        if (so_far := status.get("progress")) and so_far["what"] == "opening":
+            seen.append(so_far["seconds"])
+    assert seen == sorted(seen), "it tells for how long"
+    hold.unlink()
+    assert daemon.tool("search_memories", query="patience")["results"]
+    assert daemon.status()["store"]["set_aside"] == []
+
+
+def test_a_daemon_that_cannot_open_its_store_stays_up_and_says_why(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="x")
     daemon.stop()
     (daemon.folder / "store" / "chroma.sqlite3").write_bytes(b"noise" * 1000)
     daemon.process = daemon.spawn()
-    assert daemon.process.wait(60) == 1
-    assert "memoryd restore" in daemon.log.read_text()
+    asked = {"name": "search_memories", "arguments": {"query": "x"}}
+    answer = daemon.call("tools/call", **asked)
+    assert answer["_meta"]["memoryd/error"]["code"] == "store_corrupt"
+    status = daemon.status()
+    assert (status["health"], status["store"]["error"]["code"]) == ("failed", "store_corrupt")
+    assert daemon.stop() == 0
+    assert "store_not_open" in daemon.log.read_text()
     assert "Traceback" not in daemon.log.read_text()
 
 
@@ -238,11 +274,14 @@ def test_a_database_that_cannot_be_decoded_tells_no_memory_text(tmp_path: Path) 
         database.commit()
     for file in (daemon.folder / "store").glob("*/header.bin"):
         file.write_bytes(b"")
-    assert daemon.spawn().wait(60) == 1
-    said = daemon.log.read_text()
-    assert "chroma.sqlite3" in said
-    assert "restore" in said
-    assert "canary" not in said
+    daemon.process = daemon.spawn()
+    asked = {"name": "search_memories", "arguments": {"query": "sings"}}
+    answer = json.dumps(daemon.call("tools/call", **asked))
+    daemon.stop()
+    for said in (answer, daemon.log.read_text()):
+        assert "chroma.sqlite3" in said
+        assert "backup" in said
+        assert "canary" not in said
 
 
 def test_it_is_ready_and_stopping_for_systemd(daemon: Daemon) -> None:

@@ -18,14 +18,16 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import numpy as np
 
+from memoryd.adapters.store_swap import command
 from memoryd.errors import StoreError
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Backup, Identity, Passage, Record
@@ -89,6 +91,28 @@ class BackupWriter:
         data = json.dumps(value).encode() + b"\n"
         self._digest.update(data)
         self._file.write(data)
+
+
+async def write_backup(
+    pages: AsyncIterator[list[Record]], folder: Path, identity: Identity, at: float | None
+) -> Backup:
+    """A verified backup of these memories; StoreError if the disk does not take it."""
+    writer: BackupWriter | None = None
+    try:
+        writer = await anyio.to_thread.run_sync(BackupWriter, folder, identity, "", at)
+        async for page in pages:
+            await anyio.to_thread.run_sync(writer.add, page)
+        return await anyio.to_thread.run_sync(writer.finish)
+    except BaseException as exc:
+        if writer is not None:
+            writer.abandon()
+        if not isinstance(exc, OSError):
+            raise
+        raise StoreError(
+            f"The backup cannot be written to {folder}: {exc.strerror or exc}.",
+            code="backup_not_written",
+            hint="Name a folder on another disk.",
+        ) from exc
 
 
 def verify(path: Path) -> int:
@@ -157,6 +181,18 @@ def newest_in(folder: Path, until: float = math.inf) -> tuple[Backup, str] | Non
             if (at := float(found["created_at"])) <= until:
                 return _backup(path, None, at), str(found["version"])
     return None
+
+
+def restore_hint(data_dir: Path, folder: Path) -> str:
+    """What to do about a store that cannot be used: the command that restores the newest backup
+    in `folder`, or how to go on without one."""
+    newest = newest_in(folder)
+    if newest is None:
+        return (
+            f"There is no backup in {folder}. Put the store back from a copy of your own, or move "
+            f"{data_dir / 'store'} away to begin with an empty one."
+        )
+    return f"Run: {command(data_dir, 'restore', newest[0].path, '--replace')}"
 
 
 def rotate(folder: Path, keep: int, made: Path) -> None:

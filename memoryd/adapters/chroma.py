@@ -19,7 +19,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.adapters.backup_file import newest_in
+from memoryd.adapters.backup_file import newest_in, write_backup
 from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_link import TRIES, Link
 from memoryd.adapters.chroma_rows import Row, to_records
@@ -30,6 +30,7 @@ from memoryd.tasks import task_group
 
 GROUP_ROWS = 128  # rows in one commit: about 0.1 s that a read may have to wait
 SCAN_PAGE = 1000
+LOST = ("store_gone", "store_corrupt")  # what only the index in RAM still knows
 
 
 @dataclass(slots=True)
@@ -58,6 +59,7 @@ class ChromaStore:
         self._work = anyio.Event()
         self._closed = False
         self._job = anyio.Lock()
+        self._committing = anyio.Lock()
         # Shielded: who is cancelled around us still waits for commits that are under way.
         self._life = anyio.CancelScope(shield=True)
 
@@ -127,6 +129,38 @@ class ChromaStore:
         done: Backup = await self._work_through("backup", folder, keep, at)
         return done
 
+    async def rescue(
+        self, records: AsyncIterator[list[Record]], folder: Path, at: float | None = None
+    ) -> Backup:
+        """See `memoryd.ports.Store`. No write is committed meanwhile."""
+        async with self._job, self._committing:
+            await self._check_lost()
+            made = await write_backup(records, folder, self._link.made_for, at)
+            try:
+                await self._link.rebuild(Path(made.path))
+            except MemorydError as exc:
+                raise StoreError(
+                    f"All {made.memories} memories are saved in {made.path}, but no new store "
+                    f"could be made: {exc.message}",
+                    code="rescue_incomplete",
+                    hint=f"Keep that file, and later run: memoryd restore {made.path}",
+                ) from exc
+        return made
+
+    async def _check_lost(self) -> None:
+        """Raise StoreError unless the store cannot be used any more."""
+        try:
+            await self._link.call("check_files")
+        except StoreError as exc:
+            if exc.code in LOST:
+                return
+            raise
+        raise StoreError(
+            "The store's files are in their place, so there is nothing to rescue.",
+            code="store_in_place",
+            hint="Run: memoryd backup",
+        )
+
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
         found = await anyio.to_thread.run_sync(newest_in, folder, until)
         return found[0] if found else None
@@ -170,7 +204,8 @@ class ChromaStore:
             await self._work.wait()
             self._work = anyio.Event()
             while group := self._next_group():
-                await self._commit(group)
+                async with self._committing:
+                    await self._commit(group)
                 for write in group:
                     self._waiting.popleft()
                     write.done.set()
@@ -233,12 +268,22 @@ async def open_chroma(
     *,
     remodelling: bool = False,
     watch: Watch | None = None,
+    backups: Path | None = None,
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable.
     `restore`: made from a backup first, or BackupDamaged. `remodelling`: a store of another
     model is rewritten for this one, every memory waiting for its vector. `watch` is told how far
-    an opening is that takes its time, the first one and any later."""
-    link = Link(settings, data_dir, identity, restore, remodelling=remodelling, watch=watch)
+    an opening is that takes its time, the first one and any later. `backups`: where they are, if
+    not in the data directory."""
+    link = Link(
+        settings,
+        data_dir,
+        identity,
+        restore,
+        remodelling=remodelling,
+        watch=watch,
+        backups=backups,
+    )
     store = ChromaStore(link)
     async with task_group() as tasks:
         await link.start(tasks)

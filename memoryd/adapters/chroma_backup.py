@@ -15,7 +15,7 @@ from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_open import NO_MODEL, open_embedded
 from memoryd.adapters.chroma_others import Other, other_collections, salvaged
 from memoryd.adapters.chroma_rows import plain_rows
-from memoryd.adapters.chroma_salvage import Unreadable, count_rows
+from memoryd.adapters.chroma_salvage import Unreadable, check_files, count_rows
 from memoryd.errors import StoreError
 from memoryd.ports import Identity, Progress
 from memoryd.settings import StoreSettings
@@ -75,6 +75,7 @@ class Restore:
 
     path: Path
     replace: bool = False
+    set_aside: bool = False  # keep what is replaced under `backups`
 
 
 def restore(
@@ -95,6 +96,8 @@ def restore(
     if identity.model == NO_MODEL and before.dimension == identity.dimension:
         identity, is_usable = before, True
     others, aside = _beside(data_dir, settings)
+    if asked.set_aside:  # nothing of it is wanted, and nothing of it is deleted
+        others, aside = (), store_swap.dated(store_swap.BROKEN)
     fresh = Fresh(settings, data_dir, identity, others)
     memories = 0
     for page in backup_file.read(asked.path, STEP):
@@ -113,8 +116,11 @@ def restore(
 
 def _beside(data_dir: Path, settings: StoreSettings) -> tuple[tuple[Other, ...], str | None]:
     """What else the store holds. Where nobody can tell, it is to be set aside, under this name."""
+    live = data_dir / store_swap.LIVE
     try:
-        return other_collections(data_dir / store_swap.LIVE, settings.collection), None
+        if live.exists():
+            check_files(live)
+        return other_collections(live, settings.collection), None
     except Unreadable:
         return (), store_swap.dated(store_swap.BROKEN)
 

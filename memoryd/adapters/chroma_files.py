@@ -11,14 +11,11 @@ import os
 from pathlib import Path
 
 from memoryd.adapters.chroma_salvage import DATABASE
+from memoryd.adapters.store_swap import command
 from memoryd.errors import StoreError
 
 LOG = f"{DATABASE}-wal"  # where SQLite commits to first
 DELETED = " (deleted)"  # as Linux marks the name of an open file that has none any more
-HINT = (
-    "Put them back as they were. If you cannot, try: memoryd export FILE before you stop the "
-    "daemon, which may still be able to read."
-)
 
 
 class OpenFiles:
@@ -52,7 +49,16 @@ def gone(folder: Path) -> StoreError:
         f"The store's files in {folder} were deleted, moved or replaced while the daemon has them "
         "open. Nothing can be stored or forgotten.",
         code="store_gone",
-        hint=HINT,
+        hint=rescue_hint(folder.parent),
+    )
+
+
+def rescue_hint(data_dir: Path) -> str:
+    """What to do while a daemon still has all memories in RAM, but no store that works."""
+    return (
+        "Put them back as they were, or do not stop the daemon and run: "
+        f"{command(data_dir, 'rescue')}. It writes everything that the daemon still holds to a "
+        "backup and to a new store."
     )
 
 

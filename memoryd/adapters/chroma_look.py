@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from memoryd.adapters.backup_file import restore_hint
 from memoryd.adapters.chroma_collection import SCHEMA
 from memoryd.adapters.chroma_index import is_torn_index
+from memoryd.adapters.chroma_open import newer
 from memoryd.adapters.chroma_rows import SCHEMA_KEY
-from memoryd.adapters.store_swap import restore_hint
+from memoryd.adapters.chroma_salvage import DATABASE, Unreadable, check_files
+from memoryd.adapters.chroma_trouble import check_access
+from memoryd.adapters.store_swap import LIVE
+from memoryd.errors import StoreError
 from memoryd.places import try_lock
 
 PICKLE_END = b"."
@@ -26,23 +31,36 @@ INDEXED = (
 Fault = tuple[str, str, str]  # code, sentence, hint
 
 
-def look(data_dir: Path) -> list[Fault]:
+def look(data_dir: Path, backups: Path) -> list[Fault]:
     """What is wrong with the store in this directory; nothing if there is none, or if another
-    process has it open."""
-    database = data_dir / "store" / "chroma.sqlite3"
-    if not database.exists():
+    process has it open. `backups`: where they are, for the way to restore."""
+    store = data_dir / LIVE
+    if not store.exists():
         return []
     handle = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not try_lock(handle):
             return []
-        return list(_database_faults(database)) + list(_index_faults(database.parent))
+        return list(_faults(store, restore_hint(data_dir, backups)))
+    except StoreError as exc:
+        return [(exc.code, exc.message, exc.hint)]
     finally:
         os.close(handle)
 
 
-def _database_faults(path: Path) -> Iterator[Fault]:
-    hint = restore_hint(path.parent.parent)
+def _faults(store: Path, hint: str) -> Iterator[Fault]:
+    check_access(store)
+    try:
+        check_files(store)
+    except Unreadable as exc:
+        yield exc.code, exc.message, hint
+        return
+    if (store / DATABASE).exists():
+        yield from _database_faults(store / DATABASE, hint)
+        yield from _index_faults(store)
+
+
+def _database_faults(path: Path, hint: str) -> Iterator[Fault]:
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
@@ -51,22 +69,15 @@ def _database_faults(path: Path) -> Iterator[Fault]:
         finally:
             connection.close()
     except sqlite3.Error as exc:
-        yield (
-            "store_corrupt",
-            f"The store's database {path} cannot be read ({type(exc).__name__}).",
-            hint,
-        )
+        name = getattr(exc, "sqlite_errorname", None) or type(exc).__name__
+        yield "store_corrupt", f"The store's database {path} is damaged ({name}).", hint
         return
     if found != "ok":
         yield "store_corrupt", f"The store's database {path} is damaged.", hint
     for schema in schemas:
         if schema > SCHEMA:
-            message = f"The store has schema {schema}; this memoryd reads schema {SCHEMA}."
-            yield (
-                "store_newer",
-                message,
-                "Use the version of memoryd that wrote it, or a newer one.",
-            )
+            told = newer(str(path), schema)
+            yield told.code, told.message, told.hint
 
 
 def _schemas(connection: sqlite3.Connection) -> list[int]:

@@ -43,7 +43,7 @@ def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | No
     def connect() -> Any:
         return chromadb.PersistentClient(str(folder), settings=_quiet())
 
-    return _open(settings, identity, connect, written, revisions, others)
+    return _open(settings, identity, connect, written, revisions, others, str(folder / DATABASE))
 
 
 def open_remote(settings: StoreSettings, identity: Identity) -> Collection:
@@ -72,6 +72,7 @@ def _open(
     written: int,
     revisions: dict[str, int] | None = None,
     others: tuple[Other, ...] = (),
+    where: str = "",
 ) -> Collection:
     from chromadb.errors import NotFoundError
 
@@ -85,7 +86,7 @@ def _open(
                 raise
             found = _create(client, settings, identity)
         if identity is not None:
-            _compare(found, identity)
+            _compare(found, identity, where or f"at {settings.host}:{settings.port}")
         if identity == ANY_MODEL:
             identity = None
     except BaseException as exc:
@@ -144,13 +145,29 @@ def _make(client: Any, name: str, sync: int, facts: Mapping[str, Any]) -> Any:
     )
 
 
-def _compare(found: Any, identity: Identity) -> None:
+def newer(where: str, schema: int) -> StoreMismatch:
+    """The error for a store that a newer memoryd wrote."""
+    return StoreMismatch(
+        f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}. "
+        "Nothing was changed.",
+        code="store_newer",
+        hint="Use the version of memoryd that wrote it, or a newer one.",
+    )
+
+
+def _compare(found: Any, identity: Identity, where: str) -> None:
     facts = dict(found.metadata or {})
     if SCHEMA_KEY not in facts:
-        raise StoreMismatch(f"The collection {found.name!r} was not made by memoryd.")
-    if facts[SCHEMA_KEY] != SCHEMA:
         raise StoreMismatch(
-            f"The store has schema {facts[SCHEMA_KEY]}; this memoryd reads schema {SCHEMA}.",
+            f"The collection {found.name!r} in the store {where} was not made by memoryd.",
+            hint="Name another store.collection, or use another memory.path.",
+        )
+    schema = facts[SCHEMA_KEY]
+    if schema > SCHEMA:
+        raise newer(where, schema)
+    if schema != SCHEMA:
+        raise StoreMismatch(
+            f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}.",
             hint="Use the version of memoryd that wrote it.",
         )
     if found.configuration_json.get("hnsw", {}).get("space") != "cosine":

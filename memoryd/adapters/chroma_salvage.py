@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from memoryd.adapters import chroma_rows as rows
 from memoryd.adapters.chroma_trouble import disk_trouble
+from memoryd.adapters.store_swap import CLEAN, MARK
 from memoryd.errors import StoreError
 
 DATABASE = "chroma.sqlite3"
@@ -59,23 +60,35 @@ def set_wal(path: Path) -> int:
 
 
 def check_files(folder: Path) -> None:
-    """Raise Unreadable where the database is missing beside its index, or cut off."""
+    """Raise Unreadable where the database is missing though there was one, or cut off."""
     path = folder / DATABASE
-    if not path.exists() or path.stat().st_size == 0:
-        if any(entry.is_dir() for entry in folder.iterdir()):
-            raise Unreadable(f"The store's database {path} is missing.")
+    if not folder.is_dir():
+        raise Unreadable(f"The store {folder} is not a directory.")
+    size = path.stat().st_size if path.exists() else None
+    if not size:
+        if _was_used(folder):
+            state = "missing" if size is None else "empty"
+            raise Unreadable(f"The store's database {path} is {state}.")
         return
     with open(path, "rb") as file:
         header = file.read(100)
     if header[:16] != MAGIC:
-        raise Unreadable(f"The store's database {path} cannot be used: it is not a database.")
+        raise Unreadable(f"The store's database {path} is not a database: its header is damaged.")
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         return  # pages that the file lacks may be there
-    size = int.from_bytes(header[16:18], "big")
+    page = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")
-    if path.stat().st_size < pages * (65536 if size == 1 else size):
+    if size < pages * (65536 if page == 1 else page):
         raise Unreadable(f"The store's database {path} is cut off.")
+
+
+def _was_used(folder: Path) -> bool:
+    """Whether a store was here that had memories, or could have had: its index or our marks."""
+    names = (MARK, CLEAN, f"{DATABASE}-wal")
+    return any((folder / name).exists() for name in names) or any(
+        entry.is_dir() for entry in folder.iterdir()
+    )
 
 
 def is_sound(folder: Path) -> bool:
@@ -137,7 +150,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
             f"The store's database {path} cannot be used ({_name(exc)}).", code="store_unwritable"
         ) from exc
     except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:
-        raise Unreadable(f"The store's database {path} cannot be used ({_name(exc)}).") from exc
+        raise Unreadable(f"The store's database {path} is damaged ({_name(exc)}).") from exc
 
 
 def _name(exc: Exception) -> str:
@@ -153,7 +166,7 @@ def _collection(connection: sqlite3.Connection, name: str) -> tuple[dict[str, An
         (name,),
     ).fetchone()
     if found is None:
-        raise Unreadable(f"The store has no collection {name!r}.")
+        raise Unreadable(f"The store's database {_path(connection)} has no collection {name!r}.")
     facts = connection.execute(
         "SELECT key, str_value, int_value, float_value, bool_value FROM collection_metadata "
         "WHERE collection_id = ?",
@@ -180,7 +193,7 @@ def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
         if row in foreign:
             continue
         if row not in ids:
-            raise Unreadable("The store's database has metadata of rows that it has lost.")
+            raise _lost_rows(connection)
         if key == DOCUMENT:
             found[ids[row]].document = values[0]
         else:
@@ -191,9 +204,19 @@ def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
         if row in foreign:
             continue
         if row not in ids:
-            raise Unreadable("The store's database has metadata of rows that it has lost.")
+            raise _lost_rows(connection)
         found[ids[row]].meta.setdefault(key, []).append(_value(*values))
     return found
+
+
+def _lost_rows(connection: sqlite3.Connection) -> Unreadable:
+    path = _path(connection)
+    return Unreadable(f"The store's database {path} has metadata of rows that it has lost.")
+
+
+def _path(connection: sqlite3.Connection) -> str:
+    """The file that a connection has open."""
+    return str(connection.execute("PRAGMA database_list").fetchone()[2])
 
 
 def _value(text: Any, whole: Any, real: Any, truth: Any) -> Any:

@@ -3,11 +3,14 @@
 Chroma opens its files late and dies of a broken index in every operation, so the first look is
 ours: a cheap one after an orderly end, at every row after any other. What the database still
 holds is rebuilt into a fresh store without a human; a database that has lost rows is refused.
+
+Only evidence counts against a store: files that do not belong together, an error of SQLite or
+Chroma, a crash of the reader. How long an opening takes says nothing about the store, so it is
+waited for, however slow the machine is.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,26 +22,34 @@ from memoryd.adapters.chroma_files import gone
 from memoryd.adapters.chroma_fresh import Fresh, close
 from memoryd.adapters.chroma_index import is_torn
 from memoryd.adapters.chroma_migrate import is_older, migrate
-from memoryd.adapters.chroma_open import open_embedded
+from memoryd.adapters.chroma_open import newer, open_embedded
 from memoryd.adapters.chroma_others import other_collections, salvaged
 from memoryd.adapters.chroma_remodel import is_for_another, remodel
 from memoryd.adapters.chroma_salvage import (
     DATABASE,
     Unreadable,
     check_files,
+    collection_facts,
     is_sound,
     salvage,
 )
-from memoryd.adapters.chroma_trouble import FAULT, FULL, disk_refuses, disk_trouble, translated
+from memoryd.adapters.chroma_trouble import (
+    FAULT,
+    FULL,
+    check_access,
+    denied,
+    disk_refuses,
+    disk_trouble,
+    translated,
+)
 from memoryd.adapters.store_swap import CLEAN, LIVE, OLD
 from memoryd.errors import StoreError
 from memoryd.ports import Identity, Progress
 from memoryd.settings import StoreSettings
 
 NO_ROOM = "Free some space and start again: a start needs a little of it. Nothing is lost."
-OPENING = "opening"  # counts the attempts of which no end was seen
-CRASHES = 2
-OPEN_LIMIT = 30  # seconds for Chroma to open its files, or to read a page
+OPENING, CHECKING = "opening", "checking"  # the stages in which Chroma reads what is there
+CRASHES = 2  # of the reader in a row: the files are to blame, not chance
 Say = Callable[[Progress], None]  # told what takes its time, and how far it is
 
 
@@ -55,10 +66,12 @@ def start(
     keep_old: bool = False,
     remodelling: bool = False,
     reopening: bool = False,
+    crashes: int = 0,
 ) -> Collection:
     """The collection, open and seen to work. Raises StoreError where that is not possible.
     `keep_old`: leave the store that it replaced for one start more. `remodelling`: a store of
-    another model is rewritten for this one. `reopening`: one that is gone is not made anew."""
+    another model is rewritten for this one. `reopening`: one that is gone is not made anew.
+    `crashes`: how many workers in a row crashed while they opened it."""
     try:
         store_swap.settle(data_dir)
         if reopening and not (data_dir / LIVE / DATABASE).exists():
@@ -66,13 +79,13 @@ def start(
         if remodelling and is_for_another(data_dir / LIVE, settings.collection, identity):
             remodel(settings, data_dir, identity, say)
         replaced = (data_dir / OLD).exists()
-        collection = _open(settings, data_dir, identity, say)
+        collection = _open(settings, data_dir, identity, say, crashes)
         if replaced and not keep_old:
             store_swap.drop_old(data_dir)
         if not store_swap.mark(data_dir / LIVE):
             store_swap.write_mark(data_dir / LIVE, "made")
     except OSError as exc:
-        trouble = translated(exc, data_dir)
+        trouble = denied(exc) or translated(exc, data_dir)
         hint = NO_ROOM if trouble.code == FULL.code else trouble.hint
         raise StoreError(trouble.message, code=trouble.code, hint=hint) from exc
     except StoreError as exc:
@@ -85,103 +98,97 @@ def start(
     return collection
 
 
-def _open(settings: StoreSettings, data_dir: Path, identity: Identity, say: Say) -> Collection:
+def _open(
+    settings: StoreSettings, data_dir: Path, identity: Identity, say: Say, crashes: int
+) -> Collection:
     folder = data_dir / LIVE
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not folder.exists():
+        folder.mkdir(parents=True, mode=0o700)
     try:
-        return _open_well(settings, data_dir, identity, say)
+        return _open_well(settings, data_dir, identity, say, crashes)
     except (Broken, Unreadable) as exc:
         if store_swap.undo(data_dir):
             return _open_well(settings, data_dir, identity, say)
         sys.stderr.write(f"store worker: repairing ({type(exc.__cause__ or exc).__name__})\n")
-        _repair(settings, data_dir, say)
+        _repair(settings, data_dir, say, exc)
     try:
         return _open_well(settings, data_dir, identity, say)
     except Broken as exc:
-        raise _refused(data_dir, "The store does not work even after it was rebuilt.") from exc
+        why = f"The store in {folder} does not work even after it was rebuilt."
+        raise _refused(why) from exc
 
 
-def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say: Say) -> Collection:
+def _open_well(
+    settings: StoreSettings, data_dir: Path, identity: Identity, say: Say, crashes: int = 0
+) -> Collection:
     """Open and look; raises Broken or Unreadable where it does not work."""
     folder = data_dir / LIVE
+    check_access(folder)
     check_files(folder)
     was_clean = (folder / CLEAN).exists() or not (folder / DATABASE).exists()
     if not was_clean and not is_sound(folder):
         raise Broken
+    schema = collection_facts(folder, settings.collection).get(rows.SCHEMA_KEY)
+    if isinstance(schema, int) and schema > SCHEMA:  # before Chroma writes to it
+        raise newer(str(folder / DATABASE), schema)
     if is_older(folder, settings.collection):
         migrate(settings, data_dir, say)
-    crashes = _crashes(folder)
     if crashes >= CRASHES or is_torn(folder):
         raise Broken
-    (folder / OPENING).write_text(str(crashes + 1))
-    _limit(OPEN_LIMIT)
+    say(Progress(OPENING))
     try:
         collection = open_embedded(settings, folder, identity)
     except StoreError as exc:
-        _limit(0)
-        (folder / OPENING).unlink()
         if exc.code != "store_corrupt":
             raise
-        if trouble := disk_trouble(exc) or disk_refuses(data_dir):
-            raise trouble from exc
-        raise Broken from exc
+        raise _judged(exc, data_dir) from exc
     try:
         collection.probe()
         if not was_clean:
             _look_at_all(collection, say)
-        _limit(0)
     except Exception as exc:
-        _limit(0)
         close(collection, folder)
-        (folder / OPENING).unlink()
-        if trouble := disk_trouble(exc) or disk_refuses(data_dir):
-            raise trouble from exc
-        raise Broken from exc
-    for name in (CLEAN, OPENING):
-        (folder / name).unlink(missing_ok=True)
+        raise _judged(exc, data_dir) from exc
+    (folder / CLEAN).unlink(missing_ok=True)
     return collection
 
 
-def _limit(seconds: int) -> None:
-    """Have the system end this process after so long: a torn index can send its reader round
-    in circles, where no other thread of ours gets to run."""
-    if hasattr(signal, "alarm"):
-        signal.alarm(seconds)
-
-
-def _crashes(folder: Path) -> int:
-    """How many workers in a row ended while they opened this store: garbage in an index can
-    crash its reader, and then nobody is left to say so."""
-    try:
-        return int((folder / OPENING).read_text() or 1)
-    except (OSError, ValueError):
-        return 0
+def _judged(exc: Exception, data_dir: Path) -> Exception:
+    """What a failed opening says about the store: Broken, unless disk or RAM are to blame."""
+    if isinstance(exc, MemoryError) or isinstance(exc.__cause__, MemoryError):
+        return StoreError(
+            f"There is not enough memory to open the store in {data_dir / LIVE}.",
+            code="store_memory",
+            hint="Free some memory and try again. Nothing was changed.",
+        )
+    return disk_trouble(exc) or disk_refuses(data_dir) or Broken()
 
 
 def _look_at_all(collection: Collection, say: Say) -> None:
     """Meet every row with its vector: one that the index has lost fails the call."""
     count = collection.row_count()
     for start in range(0, count, PAGE):
-        say(Progress("checking", start, count))
-        _limit(OPEN_LIMIT)
+        say(Progress(CHECKING, start, count))
         collection.page(start, PAGE)
 
 
-def _repair(settings: StoreSettings, data_dir: Path, say: Say) -> None:
+def _repair(settings: StoreSettings, data_dir: Path, say: Say, found: Exception) -> None:
     """Rebuild the store from its database. Vectors that only the index had are made again by
-    the engine, in the background."""
+    the engine, in the background. If rows are lost, the fault that was `found` first is told."""
     say(Progress("repairing"))
+    path = data_dir / LIVE / DATABASE
     try:
         others = other_collections(data_dir / LIVE, settings.collection)
-        facts, found = salvage(data_dir / LIVE, settings.collection)
-        records, _ = rows.to_records(found)
+        facts, rows_found = salvage(data_dir / LIVE, settings.collection)
+        records, _ = rows.to_records(rows_found)
         beside = [salvaged(data_dir / LIVE, it) for it in others if it.made_here]
     except Unreadable as exc:
-        raise _refused(data_dir, exc.message) from exc
+        raise _refused(found.message if isinstance(found, Unreadable) else exc.message) from exc
     except (KeyError, ValueError) as exc:
-        raise _refused(data_dir, "The store's database has lost parts of memories.") from exc
+        raise _refused(f"The store's database {path} has lost parts of memories.") from exc
     if facts.get(rows.SCHEMA_KEY) != SCHEMA:
-        raise _refused(data_dir, f"The store of schema {facts.get(rows.SCHEMA_KEY)} is broken.")
+        schema = facts.get(rows.SCHEMA_KEY)
+        raise _refused(f"The store {path} of schema {schema} does not open and is not rebuilt.")
     identity = identity_of(facts)
     fresh = Fresh(settings, data_dir, identity, others)
     for start in range(0, len(records), PAGE):
@@ -193,6 +200,6 @@ def _repair(settings: StoreSettings, data_dir: Path, say: Say) -> None:
     fresh.finish("repair", aside=store_swap.dated(store_swap.BROKEN))
 
 
-def _refused(data_dir: Path, message: str) -> StoreError:
-    hint = store_swap.restore_hint(data_dir)
-    return StoreError(f"{message} Nothing was changed.", code="store_corrupt", hint=hint)
+def _refused(message: str) -> StoreError:
+    """The daemon's end of the worker knows the backups, and adds how to restore."""
+    return StoreError(f"{message} Nothing was changed.", code="store_corrupt", hint="")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -51,6 +52,7 @@ SAID = {
     "disk i/o error": FAULT,
     "file too large": FAULT,
 }
+DAMAGED = ("malformed", "file is not a database")
 NUMBERS = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: FULL,
@@ -70,6 +72,35 @@ def disk_trouble(exc: BaseException) -> StoreError | None:
     text = f"{exc} {exc.__cause__ or ''}".lower()  # errors of ours do not repeat the words
     known = known or next((error for said, error in SAID.items() if said in text), None)
     return StoreError(known.message, code=known.code, hint=known.hint) if known else None
+
+
+def says_damaged(exc: BaseException) -> bool:
+    """Whether SQLite says that the database itself is damaged."""
+    text = f"{exc} {exc.__cause__ or ''}".lower()
+    return any(said in text for said in DAMAGED)
+
+
+def denied(exc: OSError) -> StoreError | None:
+    """What to say where the system refused a file, by its name; None if that is not it."""
+    if not isinstance(exc, PermissionError) or not exc.filename:
+        return None
+    path = str(exc.filename)
+    return StoreError(
+        f"{path} cannot be read and written: {exc.strerror}. Nothing was changed.",
+        code=READ_ONLY.code,
+        hint=f"Check its owner and mode, and that its disk is mounted for writing: "
+        f"ls -ld {shlex.quote(path)}",
+    )
+
+
+def check_access(folder: Path) -> None:
+    """Raise StoreError for the first file of a store that we may not read and write. Chroma says
+    of such a file that the store is broken, which it is not."""
+    for path in (folder, *sorted(folder.rglob("*"))):
+        mode = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+        if not os.access(path, mode):
+            refused = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            raise denied(refused) or READ_ONLY
 
 
 def shortage(folder: Path, room: int = 0) -> StoreError | None:

@@ -16,7 +16,7 @@ from memoryd.adapters.chroma_jobs import Job, Rewrite
 from memoryd.adapters.chroma_open import open_remote
 from memoryd.adapters.chroma_others import can_be_kept
 from memoryd.adapters.chroma_start import Say, start
-from memoryd.adapters.chroma_trouble import disk_trouble, shortage, translated
+from memoryd.adapters.chroma_trouble import disk_trouble, says_damaged, shortage, translated
 from memoryd.adapters.store_swap import CLEAN, LIVE, size_of
 from memoryd.errors import MemorydError, StoreError
 from memoryd.ports import Identity, Record
@@ -29,7 +29,17 @@ class Vault:
     """Every operation that the worker answers."""
 
     OWN = frozenset(
-        {"write", "drop", "facts", "begin", "step", "finish", "is_stale", "is_backed_up"}
+        {
+            "write",
+            "drop",
+            "facts",
+            "check_files",
+            "begin",
+            "step",
+            "finish",
+            "is_stale",
+            "is_backed_up",
+        }
         | {"drop_unfinished"}
     )
 
@@ -43,12 +53,14 @@ class Vault:
         *,
         remodelling: bool = False,
         reopening: bool = False,
+        crashes: int = 0,
     ) -> None:
-        """`reopening`: the same daemon had this store open before, so there must be one."""
+        """`reopening`: the same daemon had this store open before, so there must be one.
+        `crashes`: how many workers in a row crashed while they opened it."""
         if asked is not None:
             restore(asked, settings, data_dir, identity, say)
         self._keep_old = asked is not None
-        self._remodelling, self._reopening = remodelling, reopening
+        self._remodelling, self._reopening, self._crashes = remodelling, reopening, crashes
         self._files: OpenFiles | None = None  # of an embedded store
         self._settings, self._data_dir, self._identity = settings, data_dir, identity
         self._embedded = settings.mode == "embedded"
@@ -67,17 +79,17 @@ class Vault:
     def write(
         self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
     ) -> set[str]:
-        self._check_files()
+        self.check_files()
         if (added or replaced) and self._embedded:
             self._check_room()
         if self._job is not None:
             self._job.before([*(r.memory.id for r in (*added, *replaced)), *doomed])
         existed = self._collection.write(added, replaced, doomed)
-        self._check_files()  # what went to files without a name must not be acknowledged
+        self.check_files()  # what went to files without a name must not be acknowledged
         return existed
 
     def drop(self, row_ids: Sequence[str]) -> None:
-        self._check_files()
+        self.check_files()
         if self._job is not None:
             self._job.before(row_ids)
         self._collection.drop(row_ids)
@@ -87,9 +99,23 @@ class Vault:
         known = self._collection.facts()
         if not self._embedded:
             return known
+        if self._files is not None and not self._files.are_there:
+            error = gone(self._data_dir / LIVE)
+            told = {"code": error.code, "message": error.message, "hint": error.hint}
+            return known | {"error": told}
         made = store_swap.mark(self._data_dir / LIVE)
         known |= {"since": made.get("at"), "since_by": made.get("reason")}
         return known | {"set_aside": store_swap.set_aside(self._data_dir)}
+
+    @property
+    def made_for(self) -> Identity:
+        """Whose vectors the store holds."""
+        return self._collection.made_for
+
+    def check_files(self) -> None:
+        """Refuse what would go to files that are no longer the store's."""
+        if self._files is not None:
+            self._files.check()
 
     def is_stale(self) -> bool:
         """Whether a rewrite is worth it: more dead rows than live ones, or any for too long."""
@@ -124,7 +150,7 @@ class Vault:
         job = self._running()
         try:
             if isinstance(job, Rewrite):
-                self._check_files()  # or what was put there meanwhile would be replaced
+                self.check_files()  # or what was put there meanwhile would be replaced
             done = job.finish()
         except Exception:
             self.is_lost = job.has_closed
@@ -153,6 +179,9 @@ class Vault:
             return gone(self._data_dir / LIVE)
         error = translated(exc, self._data_dir)
         if error.code == StoreError.code:  # not the disk
+            if says_damaged(exc):
+                self.is_lost = True  # the next worker looks at all of it, and repairs or refuses
+                return error
             try:
                 self._collection.probe()
             except Exception:
@@ -180,7 +209,9 @@ class Vault:
             keep_old=self._keep_old,
             remodelling=self._remodelling,
             reopening=self._reopening,
+            crashes=self._crashes,
         )
+        self._crashes = 0
         self._files = OpenFiles(self._data_dir / LIVE)
         self._reopening = True
         return opened
@@ -193,17 +224,12 @@ class Vault:
                     code="not_embedded",
                     hint="Purge and compact the server itself.",
                 )
-            self._check_files()
+            self.check_files()
             self._check_room(size_of(self._data_dir / LIVE))
             return Rewrite(self._settings, self._data_dir, self._collection, *args)
         if kind == "backup":
             return BackupJob(self._collection, *args)
         raise StoreError(f"The store has no job {kind!r}.")
-
-    def _check_files(self) -> None:
-        """Refuse what would go to files that are no longer the store's."""
-        if self._files is not None:
-            self._files.check()
 
     def _check_room(self, room: int = 0) -> None:
         """Refuse what would end in the middle. A deletion is always tried."""

@@ -24,6 +24,7 @@ from memoryd.adapters.chroma_start import Say
 from memoryd.adapters.chroma_trouble import translated
 from memoryd.adapters.chroma_vault import Vault
 from memoryd.adapters.store_lock import take_lock
+from memoryd.adapters.store_swap import LIVE
 from memoryd.errors import MemorydError
 from memoryd.places import forbid_core_dumps
 
@@ -63,7 +64,7 @@ def main() -> None:
         opening = read_frame(wire_in)
         try:
             vault = _open(opening, lambda so_far: write_frame(wire_out, (0, None, so_far)))
-            facts = vault.facts()
+            facts = vault.facts() | {"made_for": vault.made_for}
         except Exception as exc:
             write_frame(wire_out, (0, False, _failure(exc)))
             return
@@ -85,7 +86,7 @@ def _open(opening: dict[str, Any], say: Say) -> Vault:
     reopening = opening["reopening"]
     if settings.mode == "embedded":
         if reopening and not data_dir.exists():
-            raise gone(data_dir)
+            raise gone(data_dir / LIVE)
         take_lock(data_dir, opening["owner"], settings.lock_wait)
     asked, remodelling = opening["restore"], opening["remodelling"]
     return Vault(
@@ -96,6 +97,7 @@ def _open(opening: dict[str, Any], say: Say) -> Vault:
         asked,
         remodelling=remodelling,
         reopening=reopening,
+        crashes=opening["crashes"],
     )
 
 

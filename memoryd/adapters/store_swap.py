@@ -10,11 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from memoryd import places
 
 LIVE, NEW, OLD, TRASH = "store", "store.new", "store.old", "store.trash"
 ASIDE = "backups"  # where former stores that a person may want are kept
@@ -101,14 +104,15 @@ def undo(data_dir: Path) -> bool:
     return True
 
 
+def command(data_dir: Path, *words: str) -> str:
+    """A verb of ours as a person would type it, for this data directory."""
+    place = [] if data_dir == places.data_dir() else ["--data-dir", str(data_dir)]
+    return shlex.join(["memoryd", *words, *place])
+
+
 def dated(kind: str) -> str:
     """A name for a store that is set aside."""
     return f"{kind}{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-def restore_hint(data_dir: Path) -> str:
-    """What to do where nothing can be rebuilt."""
-    return f"Run: memoryd restore FILE --replace, with the newest backup in {data_dir / ASIDE}"
 
 
 def set_aside(data_dir: Path) -> list[str]:
@@ -160,8 +164,10 @@ def _rename(source: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    if folder.exists():
+    if folder.is_dir():
         shutil.rmtree(folder)
+    else:  # somebody put a file in its place
+        folder.unlink(missing_ok=True)
 
 
 def _sync_tree(folder: Path) -> None:

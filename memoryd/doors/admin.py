@@ -9,14 +9,27 @@ from typing import Any
 from memoryd.doors import render
 from memoryd.engine import checks
 from memoryd.engine.engine import Engine
+from memoryd.ports import Backup
 
 Arguments = dict[str, Any]
 
 
 async def _backup(engine: Engine, given: Arguments) -> Arguments:
-    made = await engine.backup()
-    at = render.moment(made.created_at, engine.zone)
-    return {"path": made.path, "memories": made.memories, "bytes": made.size, "created_at": at}
+    return _made(await engine.backup(), engine)
+
+
+async def _rescue(engine: Engine, given: Arguments) -> Arguments:
+    return _made(await engine.rescue(given.get("folder")), engine)
+
+
+def _made(backup: Backup, engine: Engine) -> Arguments:
+    at = render.moment(backup.created_at, engine.zone)
+    return {
+        "path": backup.path,
+        "memories": backup.memories,
+        "bytes": backup.size,
+        "created_at": at,
+    }
 
 
 async def _sweep(engine: Engine, given: Arguments) -> Arguments:
@@ -35,8 +48,9 @@ async def _audit(engine: Engine, given: Arguments) -> Arguments:
 
 ADMIN: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "backup": _backup,
+    "rescue": _rescue,
     "sweep": _sweep,
     "purge": _purge,
     "audit": _audit,
 }
-ADMIN_ARGUMENTS = {"sweep": {"clock_is_right"}}
+ADMIN_ARGUMENTS = {"sweep": {"clock_is_right"}, "rescue": {"folder"}}

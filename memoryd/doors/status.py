@@ -44,11 +44,13 @@ class Status:
             "disk_bytes": await anyio.to_thread.run_sync(_disk, self._data_dir),
             "disk_free_bytes": await anyio.to_thread.run_sync(_free, self._data_dir),
         }
-        if so_far := self._gate.progress:
-            found["progress"] = asdict(so_far)
+        so_far = self._gate.progress
+        if so_far is not None:
+            found["progress"] = asdict(so_far[0]) | {"seconds": round(so_far[1], 1)}
         engine = self._gate.now
         if engine is None:
-            return found
+            why = self._gate.error
+            return found | ({"store": {"error": render.error(why)}} if why else {})
         state = engine.state()
         if so_far is None and state["pending_vectors"] and state["model"]:
             embedded = engine.count - state["pending_vectors"]

@@ -25,11 +25,12 @@ from memoryd.engine.index import Index
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.recall import Recall
+from memoryd.engine.rescue import Rescue
 from memoryd.engine.snapshot import NoShelf, Snapshots
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.model import DAY, MICRO, Lifetimes
-from memoryd.ports import ClockRecord, Encoder, Reranker, Shelf, Store, Watch
+from memoryd.ports import Backup, ClockRecord, Encoder, Reranker, Shelf, Store, Watch
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -110,6 +111,11 @@ class Engine:
         newest = await self._upkeep.newest_backup()
         facts = dict(await self._parts.store.status())
         return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
+
+    async def rescue(self, folder: str | None = None) -> Backup:
+        """Write everything that is in RAM to a verified backup, in `folder` if one is named, and
+        make the store anew from it; StoreError if the store still works."""
+        return await Rescue(self._parts).run(self._upkeep.backup_folder(folder))
 
     async def audit(self) -> dict[str, int]:
         """How many memories index and store hold: the same, while nothing is written."""

@@ -14,10 +14,11 @@ from pathlib import Path
 import anyio
 import structlog
 
+from memoryd.engine import checks
 from memoryd.engine.clock_guard import ClockGuard, Doubt
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.errors import MemorydError
+from memoryd.errors import InvalidInput, MemorydError
 from memoryd.ports import Backup
 from memoryd.tasks import task_group
 
@@ -145,6 +146,15 @@ class Upkeep:
     @property
     def _folder(self) -> Path:
         return self._parts.backup.folder(self._parts.memory.path)
+
+    def backup_folder(self, named: str | None) -> Path:
+        """Where a backup goes: the folder that is named, or the one of the configuration."""
+        if named is None:
+            return self._folder
+        folder = Path(checks.label(named, "folder") or "")
+        if not folder.is_absolute():
+            raise InvalidInput("The folder must be an absolute path.", code="folder_invalid")
+        return folder
 
     async def run(self) -> None:
         """Now, then every `cleanup_interval`. A failure is logged and met again next time."""

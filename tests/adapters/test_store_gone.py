@@ -44,7 +44,7 @@ async def assert_refused(store: ChromaStore) -> None:
         await store.purge()
     codes = {refused.value.code for refused in (of_put, of_delete, of_purge)}
     assert codes == {"store_gone"}
-    assert "export" in of_put.value.hint
+    assert "memoryd rescue" in of_put.value.hint
 
 
 @pytest.mark.parametrize("loss", LOSSES)
