@@ -45,7 +45,7 @@ from memoryd.tasks import task_group
 from memoryd.wiring import open_engine
 
 log = structlog.get_logger()
-DRAIN = 6.0  # seconds for running calls when told to stop
+DRAIN = 5.0  # seconds for running calls when told to stop
 DEADLINE = 9.0  # seconds for everything
 
 

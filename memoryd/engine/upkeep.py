@@ -159,7 +159,6 @@ class Upkeep:
             self.embed_pending,
             self.compact,
             self.backup_if_due,
-            self._parts.snapshots.save_if_stale,
         )
         for job in jobs:
             try:
