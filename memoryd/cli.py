@@ -164,6 +164,11 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     take = _add(verbs, "import", "cli_import:take_in", "read memories from an export")
     take.add_argument("file", metavar="FILE", help="- reads stdin")
     take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
+    take.add_argument(
+        "--trust-vectors",
+        action="store_true",
+        help="use the vectors in FILE unseen; only for an export of your own",
+    )
     _add_json(forget, export, take)
 
 

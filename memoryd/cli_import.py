@@ -29,6 +29,7 @@ from memoryd.errors import InvalidInput
 BATCH, BATCH_BYTES = 64, 256_000  # of one call; the daemon bounds a message
 SHOWN = 20  # lines that are reported one by one
 PATIENCE = 600.0  # seconds for a batch: long texts have many passages to embed
+NEW_VECTORS = "Every vector is made anew. --trust-vectors uses those of a file that is your own."
 OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
 
 
@@ -52,6 +53,8 @@ def take_in(options: argparse.Namespace) -> int:
     """Import a file; exit code 1 if a memory of it was refused."""
     with _opened(options.file) as file:
         header = cli_jsonl.verified(file)
+        if header.embeddings and not options.trust_vectors:
+            note(NEW_VECTORS)
         report = asyncio.run(_import(options, file, header))
     if options.json:
         counts = {outcome: report.counts[outcome] for outcome in OUTCOMES}
@@ -65,7 +68,7 @@ async def _import(options: argparse.Namespace, file: IO[bytes], header: cli_json
     report, done = Report(), 0
     async with connect(options, timeout=PATIENCE) as daemon:
         with Progress("Importing", header.count) as progress:
-            for batch in _batches(file):
+            for batch in _batches(file, vectors=options.trust_vectors):
                 memories = [memory for _, memory in batch]
                 arrived = await _send(daemon, memories, header, options)
                 for (number, memory), outcome in zip(batch, arrived, strict=True):
@@ -81,16 +84,23 @@ async def _send(
     header: cli_jsonl.Header,
     options: argparse.Namespace,
 ) -> list[Arrived]:
-    return await daemon.import_batch(memories, model=header.model, overwrite=options.overwrite)
+    return await daemon.import_batch(
+        memories,
+        model=header.model,
+        overwrite=options.overwrite,
+        trust_vectors=options.trust_vectors,
+    )
 
 
-def _batches(file: IO[bytes]) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _batches(file: IO[bytes], *, vectors: bool) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     batch: list[tuple[int, dict[str, Any]]] = []
     size = 0
     for number, memory, length in cli_jsonl.memories(file):
         if batch and (len(batch) >= BATCH or size + length > BATCH_BYTES):
             yield batch
             batch, size = [], 0
+        if not vectors:
+            memory.pop("passages", None)
         batch.append((number, memory))
         size += length
     if batch:

@@ -49,9 +49,16 @@ class Governor(Client):
         return cast(ExportPage, await self._tool("export_memories", given))
 
     async def import_batch(
-        self, memories: list[dict[str, Any]], *, model: str | None, overwrite: bool
+        self,
+        memories: list[dict[str, Any]],
+        *,
+        model: str | None = None,
+        overwrite: bool = False,
+        trust_vectors: bool = False,
     ) -> list[Arrived]:
-        """Keep each of a batch as it is; in order, what became of it."""
-        given = {"memories": memories, "model": model, "overwrite": overwrite}
+        """Keep each of a batch as it is; in order, what became of it. With `trust_vectors` the
+        vectors that come with them are used if they are of `model`, and that serves there."""
+        given: dict[str, Any] = {"memories": memories, "model": model}
+        given |= {"overwrite": overwrite, "trust_vectors": trust_vectors}
         answer = await self._tool("import_memories", given)
         return cast(list[Arrived], answer["outcomes"])

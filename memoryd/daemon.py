@@ -46,7 +46,7 @@ from memoryd.tasks import task_group
 from memoryd.wiring import open_engine
 
 log = structlog.get_logger()
-DRAIN = 6.0  # seconds for running calls when told to stop
+DRAIN = 5.0  # seconds for running calls when told to stop
 DEADLINE = 9.0  # seconds for everything
 LOOK = 1.0  # seconds between two looks whether the data directory is in its place
 STAYS = "memoryd stays up and answers every call with this; a later call has it try again."

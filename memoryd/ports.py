@@ -6,7 +6,7 @@ Each port has several implementations under `adapters/` and one contract test-su
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]  # one row a text
     Arrays = Mapping[str, NDArray[Any]]
+    Piece = tuple[
+        str, NDArray[Any] | Sequence[str]
+    ]  # of a snapshot: some of an array, or of the texts
 
 Span = tuple[int, int]  # from and to, in characters of the content
 
@@ -107,12 +110,19 @@ class Snapshot:
         """A number for each text, to erase it by."""
         return [int(key) for key in self.arrays["key"]]
 
+    def pieces(self) -> Iterator[Piece]:
+        """As a shelf takes it."""
+        yield from self.arrays.items()
+        yield "text", self.texts
+
 
 class Shelf(Protocol):
     """Where a snapshot of the index is kept between starts. Derived: losing it costs time."""
 
-    def save(self, snapshot: Snapshot) -> None:
-        """Replace what is there, whole or not at all."""
+    def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:
+        """Replace what is there, whole or not at all. The parts of an array, or of the texts,
+        follow each other; the array `key` comes before the texts. If `pieces` raises, what was
+        there stays. Runs on a thread; `erase` and `clear` may be called meanwhile."""
 
     def load(self) -> Snapshot | None:
         """What was saved last; None if nothing was, or if it is damaged."""

@@ -189,12 +189,69 @@ def test_vectors_of_another_model_are_made_anew(
                 writer.memory(memory)
             writer.end()
         told = json.loads(subprocess.run(
-            [sys.executable, "-m", "memoryd", "import", str(file), "--json", "--socket",
-             str(two.socket)], capture_output=True, timeout=60).stdout)  # fmt: skip
+            [sys.executable, "-m", "memoryd", "import", str(file), "--json", "--trust-vectors",
+             "--socket", str(two.socket)], capture_output=True, timeout=60).stdout)  # fmt: skip
         number, outcome = said.split()
         assert told[outcome] == int(number)
         if code == 0:
             assert everything(two) == everything(one)
+
+
+def test_vectors_of_a_file_are_used_only_if_the_user_trusts_them(
+    run: Any, one: Daemon, two: Daemon, tmp_path: Path, capsys: Capture
+) -> None:
+    """Vectors that belong to other texts would have searches find the wrong memories."""
+    fill(one)
+    file = tmp_path / "memories.jsonl"
+    run(one, "export", str(file), "--embeddings")
+    head, *memories, _ = lines(file)
+    passages = [memory["passages"] for memory in memories]
+    length = min(len(memory["content"]) for memory in memories)
+    for memory, others in zip(memories, passages[1:] + passages[:1], strict=True):
+        memory["passages"] = [{**others[0], "span": [0, length]}]
+    with file.open("wb") as raw:
+        writer = Writer(raw)
+        writer.head(3, head["model"], 384, True)
+        for memory in memories:
+            writer.memory(memory)
+        writer.end()
+    assert main(["import", str(file), "--socket", str(two.socket)]) == 0
+    assert "Every vector is made anew" in capsys.readouterr().err
+    assert everything(two) == everything(one)
+    given = {"memories": memories, "model": head["model"], "overwrite": True}
+    two.tool("forget_where", everything=True)
+    assert two.tool("import_memories", **given)["outcomes"][0]["outcome"] == "added"
+    assert everything(two) == everything(one), "whoever asks the daemon"
+    two.tool("forget_where", everything=True)
+    run(two, "import", str(file), "--trust-vectors")
+    assert everything(two) == memories
+
+
+def test_times_that_cannot_be_are_refused_with_their_lines(
+    run: Any, two: Daemon, tmp_path: Path
+) -> None:
+    base = {"type": "fact", "created_at": 1.5, "expires_at": None, "metadata": {}}
+    file = tmp_path / "made.jsonl"
+    times: list[dict[str, object]] = [
+        {}, {"created_at": -2e11}, {"created_at": 1e300}, {"created_at": float("nan")},
+        {"expires_at": 10**30}, {"expires_at": -2e11, "pinned": True}, {"expires_at": "soon"},
+        {"expires_at": 5, "pinned": True},
+    ]  # fmt: skip
+    with file.open("wb") as raw:
+        writer = Writer(raw)
+        writer.head(len(times), None, None, False)
+        for number, odd in enumerate(times, start=2):
+            writer.memory(base | {"id": f"{number:020x}", "content": f"Line {number}."} | odd)
+        writer.end()
+    said = run(two, "import", str(file), "--json", fails=1)
+    assert said == ""
+    said = run(two, "import", str(file), fails=1)
+    refused = [line.partition(": refused. ")[0] for line in said.splitlines() if "refused." in line]
+    assert refused == [f"Note: Line {number}" for number in range(3, 9)]
+    assert {memory["content"] for memory in everything(two)} == {"Line 2.", "Line 9."}
+    assert [memory["expires_at"] for memory in everything(two)] == [None, None]
+    found = two.tool("search_memories", query="Line 9.")["results"]
+    assert found[0]["pinned"] is True
 
 
 @pytest.fixture

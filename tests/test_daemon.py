@@ -18,10 +18,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from memoryd import places, record
+from memoryd.adapters.chroma import open_chroma
+from memoryd.adapters.store_swap import CLEAN
 from memoryd.client import SyncClient
+from memoryd.ports import Identity
+from memoryd.settings import StoreSettings
 from tests.adapters import odd_worker
 from tests.daemons import Daemon, Lines
 from tests.processes import is_running
@@ -448,6 +453,50 @@ def test_it_stops_in_time_though_its_worker_is_stuck(daemon: Daemon) -> None:
             daemon.process.wait(12)
     finally:
         os.kill(worker, signal.SIGCONT)
+
+
+SLOW_SNAPSHOT = """
+import sys, time
+from memoryd.adapters.shelf import FileShelf
+from memoryd.engine import snapshot
+
+def save(self, *given):
+    print("snapshot begun", file=sys.stderr, flush=True)
+    time.sleep(600)
+
+snapshot.LEAST, FileShelf.save = 1, save
+from memoryd.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["while it is written", "before"])
+def test_a_slow_snapshot_delays_no_stop(daemon: Daemon, begun: bool) -> None:
+    """The end of a large store: it does not wait for the snapshot, and the store is closed in
+    order, so that the next start need not check every row."""
+    daemon.start()
+    daemon.tool("store_memory", content="kept")
+    daemon.stop()
+    daemon.process = daemon.spawn(start=["-c", SLOW_SNAPSHOT])
+    daemon.tool("store_memory", content="kept as well")
+    while begun and "snapshot begun" not in daemon.log.read_text():
+        assert daemon.process.poll() is None
+    assert daemon.stop() == 0
+    assert (daemon.folder / "store" / CLEAN).exists()
+    assert anyio.run(told_at_opening, daemon.folder) == []
+    (daemon.folder / "store" / CLEAN).unlink()
+    assert anyio.run(told_at_opening, daemon.folder) == ["checking"]
+
+
+async def told_at_opening(folder: Path) -> list[str]:
+    """What took its time when the store was opened."""
+    told: list[str] = []
+    identity = Identity("hash-384", 384)
+    async with open_chroma(
+        StoreSettings(), folder, identity, watch=lambda at: told.append(at.what) if at else None
+    ) as store:
+        assert await store.count() == 2
+    return told
 
 
 def test_a_crash_writes_no_core_dump(daemon: Daemon) -> None:

@@ -18,9 +18,13 @@ import anyio.abc
 import pytest
 
 from memoryd import wiring, wiring_model
+from memoryd.adapters.chroma import open_chroma
 from memoryd.adapters.chroma_link import Link, WorkerDied
+from memoryd.adapters.embed_hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.errors import StoreBusy, StoreUnavailable
+from memoryd.model import Memory, MemoryType
+from memoryd.ports import Identity, Passage, Record
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from memoryd.wiring import open_engine
 from tests.processes import until
@@ -349,3 +353,21 @@ async def test_times_come_back_as_they_were(tmp_path: Path) -> None:
         stored = [(await engine.store(f"note {n}")).memory for n in range(60)]
     async with open_engine(config, lambda: start) as engine:
         assert [await engine.get(memory.id) for memory in stored] == stored
+
+
+async def test_a_pinned_row_with_an_end_does_not_stop_the_sweep(tmp_path: Path) -> None:
+    """Rows that no call of ours makes, put into ChromaDB directly, as many as a batch holds."""
+    config = configured(tmp_path, "hash")
+    config = replace(config, memory=replace(config.memory, cleanup_batch=2))
+    vector = HashEncoder().encode(["odd"])[0]
+    async with open_chroma(config.store, tmp_path, Identity("hash-384", 384)) as store:
+        for n in range(6):
+            memory = Memory(
+                f"{n:020x}", MemoryType.FACT, f"odd {n}", time.time(), 5.0, pinned=n < 3
+            )
+            await store.put(Record(memory, (Passage((0, 5), vector),), 7), new=True)
+    async with open_engine(config) as engine:
+        await engine.cleanup_expired()
+        assert await engine._parts.store.count() == 3
+        found = {hit.memory.content for hit in (await engine.search("odd")).hits}
+        assert found == {"odd 0", "odd 1", "odd 2"}

@@ -92,6 +92,6 @@ class _Vectors:
         }
         about = {"model": made_for.model, "dimension": made_for.dimension}
         try:
-            shelf.save(Snapshot(about, arrays, [""] * len(self._said)))
+            shelf.save(about, Snapshot(about, arrays, [""] * len(self._said)).pieces())
         except OSError:  # a full disk: words serve until the new vectors are made
             shelf.clear()

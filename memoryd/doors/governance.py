@@ -56,11 +56,13 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
             f"memories must be a list of at most {IMPORT_BATCH}.", code="memories_invalid"
         )
     overwrite = flag(given.get("overwrite", False), "overwrite")
+    trust = flag(given.get("trust_vectors", False), "trust_vectors")
     outcomes: list[Arguments] = [{} for _ in memories]
 
     async def take(place: int) -> None:
         try:
-            record = vectored.read(memories[place], given.get("model"), engine)
+            model = given.get("model")
+            record = vectored.read(memories[place], model, engine, trust_vectors=trust)
             done = await engine.take_in(record.memory, record.passages, overwrite=overwrite)
         except InvalidInput as exc:
             outcomes[place] = {"outcome": "refused", "error": render.error(exc)}
@@ -82,5 +84,5 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
 ARGUMENTS = {
     "forget_where": SELECTION | {"dry_run", "everything", "purge"},
     "export_memories": {"after", "embeddings"},
-    "import_memories": {"memories", "model", "overwrite"},
+    "import_memories": {"memories", "model", "overwrite", "trust_vectors"},
 }

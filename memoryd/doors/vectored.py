@@ -32,14 +32,15 @@ def written(record: Record, vectors: bool) -> dict[str, Any]:
     return fields
 
 
-def read(fields: object, model: object, engine: Engine) -> Record:
-    """The memory, with its vectors where they are of the model that serves here; InvalidInput."""
+def read(fields: object, model: object, engine: Engine, *, trust_vectors: bool) -> Record:
+    """The memory, or InvalidInput; with its vectors if they are to be trusted and of the model that
+    serves here. Whether a vector belongs to its text can only be told by making it anew."""
     passages: object = None
     if isinstance(fields, Mapping):
         passages = fields.get(PASSAGES)
         fields = {key: value for key, value in fields.items() if key != PASSAGES}
     memory = memory_from(fields, engine.max_content_bytes)
-    if passages is None or engine.model is None or engine.model[0] != model:
+    if not trust_vectors or passages is None or engine.model is None or engine.model[0] != model:
         return Record(memory)
     if not isinstance(passages, list):
         raise _refused("The passages must be a list.")

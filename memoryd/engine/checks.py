@@ -20,7 +20,8 @@ ID = re.compile("[0-9a-f]{20}")  # what the engine makes; a name like it could h
 MAX_NAME = 200
 MAX_QUERY = 10_000
 MAX_MOMENT = 100  # characters of a time
-LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+# What can be shown as a date in any time zone.
+EARLIEST, LATEST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1, 1, 3), (9999, 12, 30)))
 
 
 def content(value: object, max_bytes: int) -> str:
@@ -138,7 +139,7 @@ def moment(value: object, what: str, zone: tzinfo | None) -> float | None:
     if value is None or value == "":
         return None
     found = _moment(value, zone)
-    if found is None or not math.isfinite(found) or not -LATEST <= found <= LATEST:
+    if found is None or not math.isfinite(found) or not EARLIEST <= found <= LATEST:
         raise _refused(
             f"{what}_invalid",
             f"{what} is not a time: {_shown(value)}.",

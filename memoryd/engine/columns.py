@@ -50,7 +50,8 @@ class Columns:
             self._grow()
         self._type[slot] = TYPE_CODE[memory.type]
         self._created[slot] = memory.created_at
-        self._expires[slot] = math.inf if memory.expires_at is None else memory.expires_at
+        ends = None if memory.pinned else memory.expires_at  # as in `is_expired`
+        self._expires[slot] = math.inf if ends is None else ends
         self._session[slot] = _session_code(memory.session_id)
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)

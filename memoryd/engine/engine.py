@@ -189,12 +189,13 @@ async def run_engine(
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
             tasks.start_soon(engine.keep_up)
+            tasks.start_soon(snapshots.keep_current)
             yield engine
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await engine.note_clock()
-            await snapshots.save()
+            await snapshots.save_at_end()
 
 
 def _now(clock: Callable[[], float], in_system_zone: bool) -> float:

@@ -138,16 +138,18 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         raise _refused("The id is not one of memoryd: 20 hexadecimal digits.")
     if created is None:
         raise _refused("created_at is missing.")
+    expires, pinned = _instant(fields["expires_at"], "expires_at"), fields.get("pinned", False)
+    pinned = checks.flag(pinned, "pinned")
     return Memory(
         id=id,
         type=parse_type(fields["type"]),
         content=checks.content(fields["content"], max_bytes),
         created_at=created,
-        expires_at=_instant(fields["expires_at"], "expires_at"),
+        expires_at=None if pinned else expires,  # a pin beats any end, as in `model.expiry`
         metadata=imported_metadata(fields.get("metadata")),
         name=checks.label(fields.get("name"), "name"),
         session_id=checks.label(fields.get("session_id"), "session_id"),
-        pinned=checks.flag(fields.get("pinned", False), "pinned"),
+        pinned=pinned,
     )
 
 
@@ -170,8 +172,9 @@ def _instant(value: object, what: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if abs(value) <= checks.LATEST:  # which NaN and infinity are not
+        if checks.EARLIEST <= value <= checks.LATEST:  # which NaN and infinity are not
             return round(float(value), MICRO)
+        raise _refused(f"{what} is not between the years 1 and 9999.")
     raise _refused(f"{what} is not a number of epoch seconds.")
 
 

@@ -71,6 +71,10 @@ class Index:
     def pending_ids(self) -> list[str]:
         return [memory.id for slot in self._pending if (memory := self._memory(slot))]
 
+    def pending_slots(self) -> set[int]:
+        """A copy."""
+        return self._pending.copy()
+
     def is_pending(self, id: str) -> bool:
         """Whether the memory is there and has no vector."""
         return self._ids.get(id) in self._pending
@@ -214,10 +218,6 @@ class Index:
     def entries(self) -> list[Entry | None]:
         """A copy, by slot."""
         return self._entries.copy()
-
-    def is_current(self, slot: int, entry: Entry | None) -> bool:
-        """Whether the slot still holds what it held."""
-        return self._entries[slot] is entry
 
     def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
         """What the view saw in a slot, and whether it is still so. None: gone, or changed too

@@ -15,7 +15,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ COMMON = 8  # a term in more than one row of so many is not looked for in neighb
 COUNT_BITS, COUNT_MASK = 8, 255
 NOBODY: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 MAX_TERMS = 128  # of a query; the rarest are kept
+PACKED = 250_000  # postings in a piece of a snapshot, about
 RARE = 100  # a term in at most one row of so many is rare
 COVERAGE_STEPS = 128  # in which the coverage by chance is computed
 
@@ -184,25 +185,23 @@ class WordIndex:
         self._lengths[row] = 0.0
         self._live -= 1
 
-    def pack(self, rows: Rows) -> dict[str, NDArray[Any]]:
-        """The index as arrays; `rows` gives each row its number there, or -1 to leave it out."""
-        items = list(self._postings.items())  # at once: the event loop goes on changing it
-        packed = [np.frombuffer(postings.tobytes(), dtype=np.uint32) for _, postings in items]
-        sizes = np.array([len(part) for part in packed], dtype=np.int64)
-        every = np.concatenate(packed) if packed else np.zeros(0, dtype=np.uint32)
-        old = (every >> COUNT_BITS).astype(np.int64)
-        known = old < len(rows)
-        new = np.full(len(every), -1, dtype=np.int64)
-        new[known] = rows[old[known]]
-        kept = new >= 0
-        owner = np.repeat(np.arange(len(items)), sizes)[kept]
-        values = (new[kept].astype(np.uint32) << COUNT_BITS) | (every[kept] & COUNT_MASK)
-        order = np.lexsort((values, owner))
-        return {
-            "term": np.array([term for term, _ in items], dtype=np.uint64),
-            "term_size": np.bincount(owner, minlength=len(items)).astype(np.int64),
-            "posting": values[order],
-        }
+    def pack(self, rows: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
+        """The index as arrays, in pieces; `rows` gives each row its number there, or -1 to leave
+        it out. Runs on a thread while the event loop goes on changing it."""
+        items = list(self._postings.items()) or [(0, array("I"))]  # at once
+        sizes: list[NDArray[np.int64]] = []
+        group: list[bytes] = []
+        room = PACKED
+        for number, (_, postings) in enumerate(items, start=1):
+            group.append(postings.tobytes())
+            room -= len(postings) + 1
+            if room <= 0 or number == len(items):
+                posting, size = _renumbered(group, rows)
+                yield "posting", posting
+                sizes.append(size)
+                group, room = [], PACKED
+        yield "term", np.array([term for term, _ in items], dtype=np.uint64)
+        yield "term_size", np.concatenate(sizes)
 
     def restore(self, arrays: Arrays, rows: Rows, lengths: Floats) -> None:
         """Take over what `pack` made; `rows` says which row each number is now, or -1."""
@@ -264,3 +263,21 @@ class WordIndex:
         holders = len(self._postings.get(term, ()))
         rarity = math.log(1.0 + (self._live - holders + 0.5) / (holders + 0.5))
         return rarity * (quiet if term in QUIET else 1.0)
+
+
+def _renumbered(
+    postings: Sequence[bytes], rows: Rows
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """The postings of some terms by other numbers of rows, and how many each term has then."""
+    sizes = np.array([len(part) // 4 for part in postings], dtype=np.int64)
+    every = np.frombuffer(b"".join(postings), dtype=np.uint32)
+    old = (every >> COUNT_BITS).view(np.int32)
+    new = np.full(len(every), -1, dtype=np.int32)
+    known = old < len(rows)
+    new[known] = rows[old[known]]
+    kept = new >= 0
+    owner = np.repeat(np.arange(len(postings), dtype=np.int32), sizes)[kept]
+    values = (new[kept].astype(np.uint32) << COUNT_BITS) | (every[kept] & COUNT_MASK)
+    order = np.lexsort((values, owner))
+    found = np.bincount(owner, minlength=len(postings)).astype(np.int64)
+    return values[order].astype(np.uint32, copy=False), found

@@ -165,9 +165,10 @@ class Memories:
             gone = await commits.drop(self._parts, [memory.id])
         return Forgotten(alive and memory.id in gone, memory.id)
 
-    async def drop_expired(self, ids: list[str], now: float) -> int:
-        """Delete those of `ids` that are still due: an update may have come in between."""
-        return len(await self.drop_if(ids, lambda m: m is None or is_expired(m, now)))
+    async def drop_expired(self, ids: list[str], now: float) -> set[str]:
+        """Delete those of `ids` that are still due, and say which: an update may have come in
+        between."""
+        return await self.drop_if(ids, lambda m: m is None or is_expired(m, now))
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         """Delete those of `ids` for which it holds, in one commit; which of them are gone."""

@@ -18,7 +18,7 @@ from memoryd.engine import checks
 from memoryd.engine.clock_guard import ClockGuard, Doubt
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.errors import InvalidInput, MemorydError
+from memoryd.errors import InvalidInput, MemorydError, StoreUnavailable
 from memoryd.ports import Backup
 from memoryd.tasks import task_group
 
@@ -70,12 +70,30 @@ class Upkeep:
         """Delete everything that is due by `now`, batch by batch; how many memories that were."""
         deleted, batch = 0, self._parts.memory.cleanup_batch
         now = self._parts.clock() if now is None else now
-        while due := await self._parts.store.expired(now, batch):
-            gone = await self._memories.drop_expired(due, now)
-            deleted += gone
-            if gone == 0:  # all of them were renewed meanwhile
-                break
-        return deleted
+        passed: set[str] = set()  # renewed meanwhile, pinned, or not to be deleted: never again
+        while True:
+            found = await self._parts.store.expired(now, batch + len(passed))
+            due = [id for id in found if id not in passed][:batch]
+            if not due:
+                return deleted
+            gone = await self._drop_expired(due, now)
+            deleted += len(gone)
+            passed.update(id for id in due if id not in gone)
+
+    async def _drop_expired(self, due: list[str], now: float) -> set[str]:
+        """Delete what is due; one that the store cannot delete does not keep the others."""
+        try:
+            return await self._memories.drop_expired(due, now)
+        except StoreUnavailable:
+            raise
+        except MemorydError as exc:
+            if len(due) == 1:
+                log.warning("expired_not_deleted", id=due[0], code=exc.code)
+                return set()
+        gone: set[str] = set()
+        for id in due:
+            gone |= await self._drop_expired([id], now)
+        return gone
 
     async def cleanup_if_believed(self) -> int:
         """The same for the loop: nothing while the clock may be wrong."""
@@ -169,7 +187,6 @@ class Upkeep:
             self.embed_pending,
             self.compact,
             self.backup_if_due,
-            self._parts.snapshots.save_if_stale,
         )
         for job in jobs:
             try:

@@ -48,8 +48,8 @@ async def fill(folder: Path, made: list[Record]) -> None:
             for _ in range(TASKS):
                 tasks.start_soon(work)
     snapshot.LEAST = min(snapshot.LEAST, len(made))
-    async with open_engine(configured(folder)):
-        pass
+    async with open_engine(configured(folder)) as engine:
+        await engine._parts.snapshots.save()
 
 
 def configured(folder: Path) -> Config:

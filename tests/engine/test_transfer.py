@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memoryd.doors.render import moment
 from memoryd.engine import commits, exports
-from memoryd.engine.checks import LATEST
+from memoryd.engine.checks import EARLIEST, LATEST
 from memoryd.engine.engine import Engine
 from memoryd.engine.imports import Outcome, fields_of, memory_from
 from memoryd.errors import InvalidInput
@@ -47,7 +49,7 @@ json_values = st.recursive(
     ),
     max_leaves=5,
 )
-times = st.floats(min_value=-LATEST, max_value=LATEST, allow_nan=False).map(lambda t: round(t, 6))
+times = st.floats(min_value=EARLIEST, max_value=LATEST, allow_nan=False).map(lambda t: round(t, 6))
 memories = st.builds(
     Memory,
     id=st.text("0123456789abcdef", min_size=20, max_size=20),
@@ -67,7 +69,8 @@ memories = st.builds(
 @given(memories)
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_the_fields_of_a_memory_are_the_memory(memory: Memory) -> None:
-    assert memory_from(fields_of(memory), 1_000_000) == memory
+    expected = replace(memory, expires_at=None) if memory.pinned else memory
+    assert memory_from(fields_of(memory), 1_000_000) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,8 +81,12 @@ def test_the_fields_of_a_memory_are_the_memory(memory: Memory) -> None:
         ({"id": 7}, "The id is not one of memoryd"),
         ({"created_at": "2020-01-01"}, "created_at is not a number"),
         ({"created_at": None}, "created_at is missing"),
-        ({"created_at": float("nan")}, "created_at is not a number"),
-        ({"created_at": 10**400}, "created_at is not a number"),
+        ({"created_at": float("nan")}, "created_at is not between the years"),
+        ({"created_at": 10**400}, "created_at is not between the years"),
+        ({"created_at": -2e11}, "created_at is not between the years"),
+        ({"expires_at": -2e11}, "expires_at is not between the years"),
+        ({"expires_at": 1e15}, "expires_at is not between the years"),
+        ({"expires_at": 1e15, "pinned": True}, "expires_at is not between the years"),
         ({"expires_at": True}, "expires_at is not a number"),
         ({"type": "gossip"}, "There is no memory type"),
         ({"content": ""}, "Content is empty"),
@@ -221,3 +228,18 @@ async def test_imported_turns_join_the_window(engine: Engine) -> None:
     )
     await engine.take_in(turn)
     assert (await engine.context_window("s1")).messages == (turn,)
+
+
+@pytest.mark.parametrize("at", [EARLIEST, LATEST])
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago", "Asia/Manila"])
+def test_every_time_that_is_taken_in_can_be_shown(at: float, zone: str) -> None:
+    assert moment(at, ZoneInfo(zone))
+
+
+async def test_a_pin_has_no_end_however_it_came(engine: Engine, clock: Clock) -> None:
+    fields = fields_of(made(pinned=True)) | {"expires_at": 5.0}
+    memory = memory_from(fields, 1_000_000)
+    assert (await engine.take_in(memory)).outcome is Outcome.ADDED
+    assert (await engine.take_in(memory_from(fields, 1_000_000))).outcome is Outcome.KNOWN
+    assert [hit.memory for hit in (await engine.search("tea at four")).hits] == [made(pinned=True)]
+    assert await engine.cleanup_expired() == 0

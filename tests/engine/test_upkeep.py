@@ -10,6 +10,8 @@ import pytest
 from memoryd.adapters.embed_hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import StoreError
+from memoryd.model import Memory, MemoryType
+from memoryd.ports import Passage, Record
 from memoryd.settings import Config
 from tests.engine.conftest import Clock, Start
 from tests.processes import until
@@ -103,6 +105,45 @@ async def test_a_memory_renewed_during_the_sweep_is_kept(
         assert await engine.cleanup_expired() == 0
     assert await engine.get(id) is not None
     assert id in store.records
+
+
+def odd(number: int) -> Record:
+    """Pinned, and its time is over: no call of ours makes it."""
+    memory = Memory(f"{number:020x}", MemoryType.FACT, f"odd {number}", 1.0, 5.0, pinned=True)
+    return Record(memory, (Passage((0, 5), HashEncoder().encode([memory.content])[0]),), 7)
+
+
+async def test_rows_that_stay_do_not_stop_the_sweep(
+    config: Config, store: RamStore, clock: Clock
+) -> None:
+    config = replace(config, memory=replace(config.memory, cleanup_batch=2))
+    for n in range(5):
+        await store.put(odd(n))
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        for n in range(5):
+            await engine.store(f"a{n}", expires_at=clock.now + 1)
+        clock.now += 2
+        with anyio.fail_after(60):
+            assert await engine.cleanup_expired() == 5
+        assert len((await engine.search("odd")).hits) == 5
+    assert store.records.keys() == {odd(n).memory.id for n in range(5)}
+
+
+async def test_a_row_that_cannot_be_deleted_does_not_stop_the_sweep(
+    engine: Engine, store: RamStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [(await engine.store(f"a{n}", expires_at=clock.now + 1)).memory.id for n in range(5)]
+    delete = store.delete
+
+    async def refuse(doomed: list[str]) -> set[str]:
+        if ids[1] in doomed:
+            raise StoreError("The store still has what it was told to delete.")
+        return await delete(doomed)
+
+    monkeypatch.setattr(store, "delete", refuse)
+    clock.now += 2
+    assert await engine.cleanup_expired() == 4
+    assert store.records.keys() == {ids[1]}
 
 
 async def test_a_clock_that_leaps_kills_nothing(
