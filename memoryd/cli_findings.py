@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memoryd import permissions, places
+from memoryd import files, permissions, places
 from memoryd.cli_text import size
 from memoryd.client_answers import Status
 from memoryd.errors import EmbedError
@@ -214,7 +214,7 @@ def _entry_faults(file: Path, name: str, command: str) -> Iterator[Finding]:
 def _is_locked(path: Path) -> bool:
     """Whether a process holds the lock on this file."""
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        handle = files.open_file(path, os.O_RDWR)
     except OSError:
         return False
     try:

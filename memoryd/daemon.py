@@ -51,9 +51,9 @@ DEADLINE = 9.0  # seconds for everything
 
 def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | None = None) -> int:
     """Serve until told to stop; the exit code. `socket` None: where its data directory has it."""
-    log_to_file(log_file) if log_file else log_to_stderr()
-    raise_file_limit()
     try:
+        log_to_file(log_file) if log_file else log_to_stderr()
+        raise_file_limit()
         anyio.run(Daemon(config, owner, socket).serve)
     except MemorydError as exc:
         log.error("cannot_serve", code=exc.code)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from memoryd import files
 from memoryd.adapters import chroma_rows as rows
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_collection import PAGE, SCHEMA, Collection, identity_of
@@ -113,7 +114,8 @@ def _open_well(settings: StoreSettings, data_dir: Path, identity: Identity, say:
     crashes = _crashes(folder)
     if crashes >= CRASHES or is_torn(folder):
         raise Broken
-    (folder / OPENING).write_text(str(crashes + 1))
+    with files.replacing(folder / OPENING, durable=False) as file:
+        file.write(str(crashes + 1).encode())
     _limit(OPEN_LIMIT)
     try:
         collection = open_embedded(settings, folder, identity)
@@ -153,7 +155,7 @@ def _crashes(folder: Path) -> int:
     """How many workers in a row ended while they opened this store: garbage in an index can
     crash its reader, and then nobody is left to say so."""
     try:
-        return int((folder / OPENING).read_text() or 1)
+        return int(files.read_text(folder / OPENING) or 1)
     except (OSError, ValueError):
         return 0
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd import files
 from memoryd.ports import Snapshot
 
 MAGIC = b"memoryd index 1\n"
@@ -48,17 +49,13 @@ class FileShelf:
                 ],
             }
         ).encode()
-        aside = self._path.with_suffix(".new")
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with files.replacing(self._path, self._path.with_suffix(".new")) as file:
             file.write(MAGIC + len(header).to_bytes(LENGTH, "big") + header)
             file.write(zlib.crc32(header).to_bytes(4, "big"))
             for array in arrays.values():
                 file.write(np.ascontiguousarray(array).data)
             begin = file.tell()
             file.write(b"".join(texts))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, self._path)
         self._remember(snapshot.keys, sizes, begin)
 
     def prefetch(self) -> None:
@@ -75,7 +72,7 @@ class FileShelf:
         try:
             if ahead is not None:
                 inode, found = ahead.result()
-                if os.stat(self._path).st_ino == inode:
+                if os.lstat(self._path).st_ino == inode:
                     return found
             return self._open()[1]  # also if another was put there meanwhile
         except FileNotFoundError:
@@ -85,7 +82,7 @@ class FileShelf:
             return None
 
     def _open(self) -> tuple[int, Snapshot]:
-        with open(self._path, "rb") as file:
+        with os.fdopen(files.open_file(self._path, os.O_RDONLY), "rb") as file:
             return os.fstat(file.fileno()).st_ino, self._read(file)
 
     def _read(self, file: Any) -> Snapshot:
@@ -121,7 +118,7 @@ class FileShelf:
         if place is None:
             return
         try:
-            with open(self._path, "r+b") as file:
+            with os.fdopen(files.open_file(self._path, os.O_RDWR), "r+b") as file:
                 file.seek(place[0])
                 file.write(bytes(place[1]))
         except OSError:

@@ -6,6 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
+from memoryd import files
 from memoryd.errors import MemorydError
 from memoryd.permissions import file_faults, refuse
 
@@ -19,7 +20,7 @@ class BadToken(MemorydError):
 def read_token(path: Path) -> str:
     """The token; made if there is none. UnsafeFiles for a file that others can read."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | files.NO_LINKS, 0o600)
     except FileExistsError:
         return _checked(path)
     except OSError as exc:
@@ -32,8 +33,14 @@ def read_token(path: Path) -> str:
 
 def _checked(path: Path) -> str:
     try:
+        files.refuse_other(path)
         refuse(file_faults(path, "token file"))
-        token = path.read_text().strip()
+        token = files.read_text(path).strip()
+    except files.NotAFile as exc:
+        raise BadToken(
+            f"The token file cannot be used: {exc.strerror}.",
+            hint="Name the file itself in doors.token_file, or remove it: one is made then.",
+        ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise BadToken(f"The token file {path} cannot be read.") from exc
     if len(token) < 16 or any(c.isspace() for c in token):
