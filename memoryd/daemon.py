@@ -24,10 +24,12 @@ import structlog
 from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.lines import Limits
+from memoryd.doors.rate import Rate
+from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sockets import LineDoor, bind_first, bind_tcp
 from memoryd.doors.status import Status
-from memoryd.doors.tokens import read_token
+from memoryd.doors.tokens import read_tokens
 from memoryd.doors.web import serve_web
 from memoryd.errors import MemorydError
 from memoryd.observe import log_to_file, log_to_stderr
@@ -39,7 +41,7 @@ from memoryd.places import (
     raise_file_limit,
     short_socket,
 )
-from memoryd.settings import Config, DoorSettings
+from memoryd.settings import Config
 from memoryd.systemd import feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
 from memoryd.wiring import open_engine
@@ -119,16 +121,18 @@ class Daemon:
         doors, lowlevel = self._config.doors, self._server.lowlevel
         limits = Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
         serves = self._config.memory.path
-        local = LineDoor(lowlevel, limits, doors.max_connections, token, serves=serves)
+        local = LineDoor(lowlevel, limits, doors.max_connections, Tokens(token), serves=serves)
         await tasks.start(local.serve, listening)
+        if not (doors.tcp_port or doors.http_port):
+            return
+        forgets = Rate(doors.max_forgets_per_minute, seconds=60.0)  # of both doors together
+        tokens = read_tokens(*doors.token_files(serves), forgets)
         if doors.tcp_port:
-            token = read_token(_token_file(doors, self._config.memory.path))
-            door = LineDoor(lowlevel, limits, doors.max_connections, token)
+            door = LineDoor(lowlevel, limits, doors.max_connections, tokens)
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
-            token = read_token(_token_file(doors, self._config.memory.path))
             port = bind_tcp(doors.http_host, doors.http_port)
-            await tasks.start(serve_web, self._server, self._gate, doors, token, port)
+            await tasks.start(serve_web, self._server, self._gate, doors, tokens, port)
 
     async def _serve_engine(self) -> None:
         """Serve the engine until it is time to stop, which may come before it is open."""
@@ -176,7 +180,3 @@ def _remove_socket(path: Path, inode: int | None) -> None:
             path.unlink()
             if path.parent.name.startswith(SHORT_DIR):
                 path.parent.rmdir()
-
-
-def _token_file(doors: DoorSettings, data_dir: Path) -> Path:
-    return Path(doors.token_file).expanduser() if doors.token_file else data_dir / "token"

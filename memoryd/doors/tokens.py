@@ -1,4 +1,4 @@
-"""The token of the network doors: a file that only its owner can read."""
+"""The tokens of the network doors: files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import secrets
 from pathlib import Path
 
 from memoryd import files
+from memoryd.doors.rate import Rate
+from memoryd.doors.rights import Tokens
 from memoryd.errors import MemorydError
 from memoryd.permissions import file_faults, refuse
 
@@ -15,6 +17,18 @@ class BadToken(MemorydError):
     """The token's file cannot be used as it is."""
 
     code = "token_invalid"
+
+
+def read_tokens(full: Path, read: Path, forgets: Rate) -> Tokens:
+    """Both tokens; made if there are none. BadToken if they are the same one."""
+    found = read_token(full), read_token(read)
+    if found[0] == found[1]:
+        raise BadToken(
+            f"The token that may write and the one that may only read are the same, in {full} and "
+            f"{read}.",
+            hint=f"Remove {read}: a new one is made at the next start.",
+        )
+    return Tokens(*found, forgets)
 
 
 def read_token(path: Path) -> str:
@@ -39,7 +53,8 @@ def _checked(path: Path) -> str:
     except files.NotAFile as exc:
         raise BadToken(
             f"The token file cannot be used: {exc.strerror}.",
-            hint="Name the file itself in doors.token_file, or remove it: one is made then.",
+            hint="Name the file itself in the configuration (doors.token_file, "
+            "doors.read_token_file), or remove it: one is made then.",
         ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise BadToken(f"The token file {path} cannot be read.") from exc
