@@ -44,6 +44,7 @@ from memoryd.places import (
 from memoryd.settings import Config
 from memoryd.systemd import feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
+from memoryd.uncaught import tell_only_types
 from memoryd.wiring import open_engine
 
 log = structlog.get_logger()
@@ -55,6 +56,7 @@ def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | N
     """Serve until told to stop; the exit code. `socket` None: where its data directory has it."""
     try:
         log_to_file(log_file) if log_file else log_to_stderr()
+        tell_only_types(lambda kind, at: log.error("uncaught", error=kind, at=at))
         raise_file_limit()
         anyio.run(Daemon(config, owner, socket).serve)
     except MemorydError as exc:
