@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from memoryd import files
 from memoryd.cli_forget import connect
 from memoryd.cli_jsonl import Writer
 from memoryd.cli_progress import Progress
@@ -32,7 +33,11 @@ def export(options: argparse.Namespace) -> int:
         note(f"Exported {counted(count)}.")
         return 0
     path = Path(options.file)
-    if path.exists() and not options.overwrite:
+    if os.path.lexists(path) and not (path.is_file() or path.is_symlink()):
+        raise InvalidInput(
+            f"{path} is not a file.", code="file_special", hint="Name a file, or - for stdout."
+        )
+    if os.path.lexists(path) and not options.overwrite:
         raise InvalidInput(
             f"{path} is there already.", code="file_exists", hint="Add --overwrite to replace it."
         )
@@ -65,19 +70,9 @@ async def _export(options: argparse.Namespace, file: IO[bytes]) -> int:
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes its place when it is whole and on the disk; only its owner reads it."""
-    part = path.with_name(path.name + ".part")
     try:
-        part.unlink(missing_ok=True)  # of an export that was killed
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            try:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            except BaseException:
-                part.unlink(missing_ok=True)
-                raise
-        os.replace(part, path)
+        with files.replacing(path) as file:
+            yield file
     except OSError as exc:
         raise MemorydError(
             f"{path} cannot be written: {exc.strerror or exc}.", code="file_unwritable"

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memoryd import permissions, places
+from memoryd import files, permissions, places
 from memoryd.cli_text import size
 from memoryd.client_answers import Status
 from memoryd.errors import EmbedError
@@ -51,9 +51,8 @@ class Patient:
         return self.config.memory.path
 
     @property
-    def token(self) -> Path:
-        named = self.config.doors.token_file
-        return Path(named).expanduser() if named else self.data_dir / "token"
+    def tokens(self) -> tuple[Path, ...]:
+        return self.config.doors.token_files(self.data_dir)
 
 
 def check_files(patient: Patient) -> Iterator[Finding]:
@@ -64,8 +63,9 @@ def check_files(patient: Patient) -> Iterator[Finding]:
     folder = patient.socket.parent
     if folder.is_dir() and folder.resolve() != patient.data_dir.resolve():
         faults += permissions.directory_faults(folder, "socket directory")
-    if patient.token.is_file() and not patient.token.is_relative_to(patient.data_dir):
-        faults += permissions.file_faults(patient.token, "token file")
+    for token in patient.tokens:
+        if token.is_file() and not token.is_relative_to(patient.data_dir):
+            faults += permissions.file_faults(token, "token file")
     for fault in faults:
         repair = partial(fault.path.chmod, fault.mode) if fault.mode is not None else None
         yield Finding(fault.code, fault.message, fault.hint, repair)
@@ -214,7 +214,7 @@ def _entry_faults(file: Path, name: str, command: str) -> Iterator[Finding]:
 def _is_locked(path: Path) -> bool:
     """Whether a process holds the lock on this file."""
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        handle = files.open_file(path, os.O_RDWR)
     except OSError:
         return False
     try:

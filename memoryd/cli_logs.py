@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from memoryd import record
+from memoryd import files, record
 from memoryd.cli_target import target
 from memoryd.cli_text import DIM, clean, paint, say, say_json
 from memoryd.errors import NotFound
@@ -27,10 +27,12 @@ def logs(options: argparse.Namespace) -> int:
     path = _place(options)
     show = _show_json if options.json else _show
     try:
-        with path.open(encoding="utf-8", errors="replace") as log:
+        with _open(path) as log:
             for line in deque(log, options.lines):
                 show(line)
             end = log.tell()
+    except files.NotAFile as exc:
+        raise NotFound(f"There is no log: {exc.strerror}.", hint="Remove it.") from exc
     except OSError as exc:
         raise NotFound(
             f"There is no log at {path}.",
@@ -73,9 +75,14 @@ def _coming(path: Path, start: int) -> Iterator[str]:
 
 
 def _reopen(path: Path, start: int) -> IO[str]:
-    log = path.open(encoding="utf-8", errors="replace")
+    log = _open(path)
     log.seek(start)
     return log
+
+
+def _open(path: Path) -> IO[str]:
+    handle = files.open_file(path, os.O_RDONLY, named=True)
+    return os.fdopen(handle, encoding="utf-8", errors="replace")
 
 
 def _rotated(path: Path, log: IO[str]) -> bool:

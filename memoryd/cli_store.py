@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import shutil
 import time
 from pathlib import Path
 
+from memoryd import files
 from memoryd.cli_daemon import end_running, running
 from memoryd.cli_target import settings, target, where
 from memoryd.cli_text import clean, counted, note, say, say_json, size
@@ -155,17 +155,11 @@ def _copy(source: Path, folder: Path) -> Path:
     """The same file in another folder: whole under its name, or not there."""
     folder = folder.expanduser().absolute()
     target = folder / source.name
-    part = target.with_name(f"{target.name}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(source, "rb") as old, open(part, "wb") as new:
-            os.chmod(part, 0o600)
+        with open(source, "rb") as old, files.replacing(target) as new:
             shutil.copyfileobj(old, new)
-            new.flush()
-            os.fsync(new.fileno())
-        os.replace(part, target)
     except OSError as exc:
-        part.unlink(missing_ok=True)
         raise MemorydError(
             f"The backup {source} cannot be copied to {folder}: {exc.strerror}.",
             code="backup_not_copied",

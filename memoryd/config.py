@@ -15,6 +15,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from memoryd import files
 from memoryd.errors import ConfigError
 from memoryd.hosts import check_hosts
 from memoryd.places import config_file
@@ -86,12 +87,14 @@ def _from_file(path: Path, *, required: bool) -> Found:
 
     where = str(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = "" if where == os.devnull else files.read_text(path, named=True)
         data = yaml.safe_load(text)
     except FileNotFoundError as exc:
         if not required:
             return {}
         raise ConfigError(f"There is no configuration file {where}.") from exc
+    except files.NotAFile as exc:
+        raise ConfigError(f"The configuration file cannot be read: {exc.strerror}.") from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"The configuration file {where} cannot be read: {exc}.") from exc
     except yaml.YAMLError as exc:

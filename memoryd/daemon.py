@@ -25,10 +25,12 @@ import structlog
 from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.lines import Limits
+from memoryd.doors.rate import Rate
+from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sockets import LineDoor, bind_first, bind_local, bind_tcp
 from memoryd.doors.status import Status
-from memoryd.doors.tokens import read_token
+from memoryd.doors.tokens import read_tokens
 from memoryd.doors.web import serve_web
 from memoryd.errors import MemorydError
 from memoryd.observe import log_to_file, log_to_stderr
@@ -40,9 +42,10 @@ from memoryd.places import (
     raise_file_limit,
     short_socket,
 )
-from memoryd.settings import Config, DoorSettings
+from memoryd.settings import Config
 from memoryd.systemd import ask_for_time, feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
+from memoryd.uncaught import tell_only_types
 from memoryd.wiring import open_engine
 
 log = structlog.get_logger()
@@ -54,9 +57,10 @@ STAYS = "memoryd stays up and answers every call with this; a later call has it 
 
 def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | None = None) -> int:
     """Serve until told to stop; the exit code. `socket` None: where its data directory has it."""
-    log_to_file(log_file) if log_file else log_to_stderr()
-    raise_file_limit()
     try:
+        log_to_file(log_file) if log_file else log_to_stderr()
+        tell_only_types(lambda kind, at: log.error("uncaught", error=kind, at=at))
+        raise_file_limit()
         anyio.run(Daemon(config, owner, socket).serve)
     except MemorydError as exc:
         log.error("cannot_serve", code=exc.code)
@@ -125,14 +129,16 @@ class Daemon:
     ) -> None:
         doors = self._config.doors
         await tasks.start(self._local_door(token).serve, listening)
+        if not (doors.tcp_port or doors.http_port):
+            return
+        forgets = Rate(doors.max_forgets_per_minute, seconds=60.0)  # of both doors together
+        tokens = read_tokens(*doors.token_files(self._config.memory.path), forgets)
         if doors.tcp_port:
-            token = read_token(_token_file(doors, self._config.memory.path))
-            door = LineDoor(self._server.lowlevel, self._limits, doors.max_connections, token)
+            door = LineDoor(self._server.lowlevel, self._limits, doors.max_connections, tokens)
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
-            token = read_token(_token_file(doors, self._config.memory.path))
             port = bind_tcp(doors.http_host, doors.http_port)
-            await tasks.start(serve_web, self._server, self._gate, doors, token, port)
+            await tasks.start(serve_web, self._server, self._gate, doors, tokens, port)
 
     @property
     def _limits(self) -> Limits:
@@ -141,7 +147,7 @@ class Daemon:
 
     def _local_door(self, token: str) -> LineDoor:
         most, serves = self._config.doors.max_connections, self._config.memory.path
-        return LineDoor(self._server.lowlevel, self._limits, most, token, serves=serves)
+        return LineDoor(self._server.lowlevel, self._limits, most, Tokens(token), serves=serves)
 
     async def _keep_place(self, doors: anyio.abc.TaskGroup) -> None:
         """Have a data directory again that was moved or deleted under us, with its lock, record
@@ -247,7 +253,3 @@ def _remove_socket(path: Path, inode: int | None) -> None:
             path.unlink()
             if path.parent.name.startswith(SHORT_DIR):
                 path.parent.rmdir()
-
-
-def _token_file(doors: DoorSettings, data_dir: Path) -> Path:
-    return Path(doors.token_file).expanduser() if doors.token_file else data_dir / "token"

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoryd import places, record
+from memoryd import files, places, record
 from memoryd.errors import DaemonNotStarted, DaemonUnavailable, DaemonUnreachable
 from memoryd.launch_target import PATH_VARIABLES, Target
 from memoryd.record import LISTENING, STARTING, Record
@@ -234,7 +234,10 @@ class Finder:
 
     def _said(self) -> str:
         """What the daemon that we started wrote, at most the end of it."""
-        with contextlib.suppress(OSError), open(self._words, "rb") as words:
+        with (
+            contextlib.suppress(OSError),
+            os.fdopen(files.open_file(self._words, os.O_RDONLY), "rb") as words,
+        ):
             words.seek(max(self._words_from, words.seek(0, os.SEEK_END) - 16_384))
             return words.read().decode(errors="replace")
         return ""
@@ -242,7 +245,7 @@ class Finder:
 
 def _open_words(path: Path) -> int:
     """Open the file for a daemon's first words, and nothing else that may lie in its place."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | record.NO_LINKS, 0o600)
+    handle = files.open_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     if record.is_private(os.fstat(handle)):
         return handle
     os.close(handle)

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoryd import places, record
+from memoryd import files, places, record
 from memoryd.places import absolute
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def names_path(file: Path) -> bool:
     """Whether a configuration file may set `memory.path`. Wrong only in one direction: the word
     may mean something else, and a file that cannot be read is for a daemon to complain of."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = files.read_text(file, named=True)
     except (OSError, ValueError):
         return True
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import sys
 from collections.abc import Callable
 from logging.handlers import RotatingFileHandler
@@ -11,6 +13,9 @@ from typing import Any
 
 import structlog
 from structlog.typing import Processor
+
+from memoryd import files
+from memoryd.errors import UnsafeFiles
 
 LOG_BYTES, LOG_FILES = 5_000_000, 3
 
@@ -24,14 +29,29 @@ def log_to_stderr(level: int = logging.INFO) -> None:
 
 
 def log_to_file(path: Path, level: int = logging.INFO) -> None:
-    """The same as JSON into a file that only its owner reads, and that does not only grow."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.touch(mode=0o600)
-    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES)
+    """The same as JSON into a file that only its owner reads, and that does not only grow.
+    UnsafeFiles if it cannot be such a file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES)
+    except OSError as exc:
+        raise UnsafeFiles(
+            f"The log {path} cannot be written: {exc.strerror}.",
+            code="log_unwritable",
+            hint="Look at what lies there and remove it, or choose another --log-file.",
+        ) from exc
     own = logging.Logger("memoryd", level)
     own.addHandler(handler)
     _configure(structlog.processors.JSONRenderer(), lambda *names: own, level)
     _foreign()
+
+
+class _LogFile(RotatingFileHandler):
+    """A log that is opened only if it is a file of ours, also after each rotation."""
+
+    def _open(self) -> io.TextIOWrapper:
+        handle = files.open_file(Path(self.baseFilename), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        return io.TextIOWrapper(os.fdopen(handle, "ab"), encoding="utf-8", errors="replace")
 
 
 def _configure(render: Processor, factory: Callable[..., Any], level: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memoryd import __version__, record
+from memoryd import __version__, files, record
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.permissions import data_faults, refuse
 from memoryd.places import absolute, try_lock
@@ -96,8 +96,7 @@ def _take(data_dir: Path) -> int:
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         refuse(data_faults(data_dir))
-        flags = os.O_RDWR | os.O_CREAT | record.NO_LINKS
-        handle = os.open(data_dir / LOCK, flags, 0o600)
+        handle = files.open_file(data_dir / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as exc:
         raise StoreError(
             f"The data directory {data_dir} cannot be used: {exc.strerror}.",

@@ -53,9 +53,18 @@ def data_faults(folder: Path) -> Iterator[Fault]:
         return
     yield from directory_faults(folder, "data directory")
     for path in _entries(folder):
-        if path.is_symlink():
-            message = f"{path} is a link; the files of the store must be files."
-            yield Fault(path, "store_symlink", message, "Look where it leads, then remove it.")
+        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+            yield from _kind_faults(path, path.lstat().st_mode)
+
+
+def _kind_faults(path: Path, mode: int) -> Iterator[Fault]:
+    """Of an entry that is neither a file, a directory nor a socket."""
+    if stat.S_ISLNK(mode):
+        message = f"{path} is a link; the files of the store must be files."
+        yield Fault(path, "store_symlink", message, "Look where it leads, then remove it.")
+    elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISSOCK(mode)):
+        message = f"{path} is a pipe or a device; the files of the store must be files."
+        yield Fault(path, "store_special", message, f"Run: rm {shlex.quote(str(path))}")
 
 
 def directory_faults(folder: Path, what: str) -> Iterator[Fault]:

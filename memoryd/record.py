@@ -15,11 +15,10 @@ import binascii
 import contextlib
 import json
 import os
-import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoryd import places
+from memoryd import files, places
 
 NAME, LOCK = "daemon.json", "daemon.lock"
 WORKER_LOCK = "lock"  # of the store worker, which has ChromaDB open
@@ -27,7 +26,6 @@ LARGEST = 16_384  # bytes of such a file
 STARTING, LISTENING = "starting", "listening"
 MANAGED = "managed"  # the service manager listens, and starts a daemon for whoever connects
 ANNOUNCEMENT = "memoryd-daemon "  # how the line begins that tells a starter where the daemon is
-NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Record(NamedTuple):
@@ -85,7 +83,7 @@ def lock_holder(data_dir: Path) -> int | None:
     """The process that holds the lock of a data directory, 0 if it has no name; None if nobody
     does, as far as can be seen."""
     try:
-        handle = os.open(data_dir / LOCK, os.O_RDWR | NO_LINKS)
+        handle = files.open_file(data_dir / LOCK, os.O_RDWR)
     except OSError:
         return None
     try:
@@ -103,7 +101,7 @@ def lock_holder(data_dir: Path) -> int | None:
 def worker_holder(data_dir: Path) -> int | None:
     """The same for the store worker, which has a lock of its own."""
     try:
-        handle = os.open(data_dir / WORKER_LOCK, os.O_RDWR | NO_LINKS)
+        handle = files.open_file(data_dir / WORKER_LOCK, os.O_RDWR)
     except OSError:
         return None
     try:
@@ -160,8 +158,7 @@ def _stamp(file: Path) -> list[int]:
 def read_private(path: Path) -> dict[str, Any]:
     """The JSON object in a file that only we can have written; empty if it is not such a file."""
     try:
-        # Without blocking: what is not a file might keep us waiting.
-        handle = os.open(path, os.O_RDONLY | NO_LINKS | getattr(os, "O_NONBLOCK", 0))
+        handle = files.open_file(path, os.O_RDONLY)
     except OSError:
         return {}
     with os.fdopen(handle, "rb") as file:
@@ -176,18 +173,11 @@ def read_private(path: Path) -> dict[str, Any]:
 
 def is_private(found: os.stat_result) -> bool:
     """Whether it is a file of ours that nobody else can write to."""
-    if not stat.S_ISREG(found.st_mode):
-        return False
-    if not hasattr(os, "getuid"):
-        return True
-    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return files.is_ours(found) and not (hasattr(os, "getuid") and found.st_mode & 0o022)
 
 
 def write_private(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object so that a reader finds all of it or what was there before."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(value, file)
-    os.replace(part, path)
+    with files.replacing(path, part, durable=False) as file:
+        file.write(json.dumps(value).encode())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from memoryd import files
 from memoryd.errors import MemorydError
 
 PATIENCE = 60.0  # seconds for a manager to do what it is told
@@ -73,16 +74,16 @@ class Command:
 
 
 @contextmanager
-def written(files: Mapping[Path, str]) -> Iterator[None]:
+def written(texts: Mapping[Path, str]) -> Iterator[None]:
     """Files that stay if the block ends well; else what was there before is put back."""
-    before = {path: path.read_text() if path.exists() else None for path in files}
+    before = {path: path.read_text() if path.exists() else None for path in texts}
     try:
-        for path, text in files.items():
+        for path, text in texts.items():
             write(path, text)
         yield
     except BaseException:
         for path, old in before.items():
-            path.unlink(missing_ok=True) if old is None else path.write_text(old)
+            path.unlink(missing_ok=True) if old is None else write(path, old)
         raise
 
 
@@ -90,7 +91,8 @@ def write(path: Path, text: str) -> None:
     """Write a file, and the folders that it needs."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        with files.replacing(path) as file:
+            file.write(text.encode())
     except OSError as exc:
         raise ServiceError(f"{path} cannot be written: {exc.strerror}.") from exc
 

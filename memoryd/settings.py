@@ -100,10 +100,18 @@ class DoorSettings:
     http_port: int = field(default=0, metadata={"least": 0, "most": 65_535})
     http_allowed_hosts: tuple[str, ...] = ()
     token_file: str = ""
+    read_token_file: str = ""
+    max_forgets_per_minute: int = field(default=60, metadata={"least": 0})
     max_connections: int = field(default=1000, metadata={"least": 1})
     max_calls: int = field(default=64, metadata={"least": 1})
     max_calls_per_second: int = field(default=2000, metadata={"least": 0})
     max_line_bytes: int = field(default=4_194_304, metadata={"least": 1024})
+
+    def token_files(self, data_dir: Path) -> tuple[Path, Path]:
+        """Where the tokens are: of the one that may write, and of the one that may only read."""
+        named = ((self.token_file, "token"), (self.read_token_file, "token.read"))
+        full, read = (Path(path).expanduser() if path else data_dir / name for path, name in named)
+        return full, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -20,7 +21,7 @@ from memoryd.adapters.chroma_backup import Restore
 from memoryd.cli import main
 from memoryd.errors import StoreError
 from memoryd.ports import Identity
-from memoryd.settings import StoreSettings
+from memoryd.settings import BackupSettings, StoreSettings
 from tests.adapters.test_store_contract import FAITHFUL, IDENTITY, all_of, assert_same, record
 from tests.daemons import Daemon
 
@@ -193,6 +194,32 @@ def test_many_backups_in_a_day_leave_those_of_the_days_before(tmp_path: Path) ->
     assert all_in(tmp_path) == [*week, today[-1]]
     later = [made_at(tmp_path, NOON + (7 + n) * DAY, keep=7) for n in range(2)]
     assert all_in(tmp_path) == [*week[2:], today[-1], *later]
+
+
+@pytest.mark.parametrize("clock", ["Europe/Berlin", "America/New_York", "UTC"])
+def test_over_a_year_the_last_of_each_of_the_last_seven_days_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
+) -> None:
+    """Whatever the number of backups a day, and over both changes of the clock; days without one
+    do not count. This is what README promises, by the default settings."""
+    monkeypatch.setenv("TZ", clock)
+    time.tzset()
+    try:
+        keep = BackupSettings().keep
+        assert keep == 7
+        last_of: dict[str, Path] = {}
+        for day in range(365):
+            for n in range((0, 1, 3)[day % 3]):  # every third day nothing changed
+                at = NOON + day * DAY + n * 3600
+                made = made_at(tmp_path, at, keep)
+                last_of[time.strftime("%Y-%m-%d", time.localtime(at))] = made
+            left = all_in(tmp_path)
+            assert len(left) <= keep
+            assert set(list(last_of.values())[-keep:]) <= set(left)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert sorted(last_of.values())[-keep:] == all_in(tmp_path)
 
 
 def test_few_days_are_filled_up_with_the_newest(tmp_path: Path) -> None:

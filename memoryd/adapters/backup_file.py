@@ -19,7 +19,7 @@ import re
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from typing import Any
 import anyio.to_thread
 import numpy as np
 
+from memoryd import files
 from memoryd.adapters.store_swap import command
 from memoryd.errors import StoreError
 from memoryd.model import Memory, MemoryType
@@ -56,8 +57,7 @@ class BackupWriter:
         self._created = time.time() if at is None else at
         self._target = _next(folder, self._created)
         self._part = self._target.with_name(f"{self._target.name}.part")
-        handle = os.open(self._part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._raw = os.fdopen(handle, "r+b")
+        self._raw = os.fdopen(files.open_anew(self._part), "r+b")
         self._file = gzip.GzipFile("", "wb", LEVEL, self._raw, mtime=0)
         self._digest = sha256()
         self._count = 0
@@ -119,7 +119,7 @@ def verify(path: Path) -> int:
     """How many memories the file holds; BackupDamaged unless count and digest are right."""
     digest, lines, last = sha256(), 0, b""
     try:
-        with gzip.open(path, "rb") as file:
+        with _unpacked(path) as file:
             for line in file:
                 digest.update(last)
                 last, lines = line, lines + 1
@@ -134,7 +134,7 @@ def verify(path: Path) -> int:
 def head(path: Path) -> dict[str, Any]:
     """The first line; BackupDamaged if it is not that of a backup we can read."""
     try:
-        with gzip.open(path, "rb") as file:
+        with _unpacked(path) as file:
             found = json.loads(file.readline())
         if found["memoryd"] != "backup":
             raise ValueError("it is something else")
@@ -152,7 +152,7 @@ def read(path: Path, page: int) -> Iterator[list[Record]]:
     """The memories of a file that was verified, page by page."""
     records: list[Record] = []
     try:
-        with gzip.open(path, "rb") as file:
+        with _unpacked(path) as file:
             file.readline()
             for line in file:
                 found = json.loads(line)
@@ -208,6 +208,17 @@ def rotate(folder: Path, keep: int, made: Path) -> None:
         days.add(day)
     for path in [*(of_a_day + rest)[keep:], *folder.glob(f"{PREFIX}*{SUFFIX}.part")]:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[gzip.GzipFile]:
+    """What a file holds. The user may have named one that is a link; nothing but a file is read,
+    for a pipe of this name would keep us waiting."""
+    with (
+        os.fdopen(files.open_file(path, os.O_RDONLY, named=True), "rb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="rb") as file,
+    ):
+        yield file
 
 
 def _day(path: Path) -> tuple[int, int] | None:

@@ -10,6 +10,8 @@ import os
 import struct
 from pathlib import Path
 
+from memoryd import files
+
 HEADER = struct.Struct("<IQQQQ")  # version, offset, most elements, elements, bytes an element
 WORD = struct.Struct("<I")
 VERSION = 1
@@ -28,7 +30,8 @@ def scrub(folder: Path) -> None:
         version, _, _, count, size = HEADER.unpack_from(path.read_bytes())
         if version != VERSION:
             continue
-        with open(path.parent / "data_level0.bin", "r+b") as file:
+        place = path.parent / "data_level0.bin"
+        with os.fdopen(files.open_file(place, os.O_RDWR), "r+b") as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(count * size)
             file.write(bytes(max(0, end - count * size)))

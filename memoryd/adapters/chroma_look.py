@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from memoryd import files
 from memoryd.adapters.backup_file import restore_hint
 from memoryd.adapters.chroma_collection import SCHEMA
 from memoryd.adapters.chroma_index import is_torn_index
@@ -37,7 +38,10 @@ def look(data_dir: Path, backups: Path) -> list[Fault]:
     store = data_dir / LIVE
     if not store.exists():
         return []
-    handle = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        handle = files.open_file(data_dir / "lock", os.O_RDWR | os.O_CREAT)
+    except files.NotAFile:  # told with the other faults of the directory
+        return []
     try:
         if not try_lock(handle):
             return []

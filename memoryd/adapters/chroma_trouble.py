@@ -14,6 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from memoryd import files
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 
 PROBE = 65_536  # bytes
@@ -129,7 +130,7 @@ def disk_refuses(folder: Path) -> StoreError | None:
     try:
         if trouble := shortage(folder):
             return trouble
-        with open(place, "wb") as file:
+        with os.fdopen(files.open_anew(place), "wb") as file:
             file.write(bytes(PROBE))
             file.flush()
             os.fsync(file.fileno())

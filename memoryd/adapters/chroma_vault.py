@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from memoryd import files
 from memoryd.adapters import store_swap
 from memoryd.adapters.chroma_backup import BackupJob, Restore, is_backed_up, restore
 from memoryd.adapters.chroma_collection import Collection
@@ -196,7 +197,7 @@ class Vault:
             in_place = self._files is not None and self._files.are_there
             close(self._collection, folder)
             if in_place:
-                (folder / CLEAN).touch(mode=0o600)
+                files.touch(folder / CLEAN)
 
     def _open(self, say: Say) -> Collection:
         if not self._embedded:

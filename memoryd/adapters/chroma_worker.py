@@ -27,6 +27,7 @@ from memoryd.adapters.store_lock import take_lock
 from memoryd.adapters.store_swap import LIVE
 from memoryd.errors import MemorydError
 from memoryd.places import forbid_core_dumps
+from memoryd.uncaught import tell_only_types
 
 HEADER = struct.Struct("!Q")
 
@@ -56,8 +57,7 @@ def main() -> None:
     os.umask(0o077)  # whoever started it: the store's files are their owner's alone
     forbid_core_dumps()
     wire_in, wire_out = _take_wire()
-    sys.excepthook = lambda kind, exc, trace: _say_type(kind)
-    threading.excepthook = lambda thrown: _say_type(thrown.exc_type)
+    tell_only_types(lambda kind, at: _say(f"{kind} at {at}"))
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
@@ -141,9 +141,8 @@ def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
         calls.put(None)
 
 
-def _say_type(kind: type[BaseException]) -> None:
-    """All that is said of an exception that nobody caught."""
-    sys.stderr.write(f"store worker: {kind.__name__}\n")
+def _say(what: str) -> None:
+    sys.stderr.write(f"store worker: {what}\n")
 
 
 def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import asdict
 from pathlib import Path
 
+from memoryd import files
 from memoryd.ports import Seen
 
 NAME = "clock.json"
@@ -25,17 +25,12 @@ class ClockFile:
 
     def load(self) -> Seen | None:
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            found = json.loads(files.read_text(self._path))
             seen = Seen(*(float(found[key]) for key in ("believed", "latest", "steady")))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return seen if all(map(math.isfinite, asdict(seen).values())) else None
 
     def save(self, seen: Seen) -> None:
-        part = self._path.with_name(f"{NAME}.part")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(part, flags, 0o600), "w", encoding="utf-8") as file:
-            json.dump(asdict(seen), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._path)
+        with files.replacing(self._path) as file:
+            file.write(json.dumps(asdict(seen)).encode())

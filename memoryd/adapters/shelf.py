@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd import files
 from memoryd.ports import Snapshot
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class FileShelf:
         try:
             if ahead is not None:
                 inode, found = ahead.result()
-                if os.stat(self._path).st_ino == inode:
+                if os.lstat(self._path).st_ino == inode:
                     return found
             return self._open()[1]  # also if another was put there meanwhile
         except FileNotFoundError:
@@ -89,7 +90,7 @@ class FileShelf:
             return None
 
     def _open(self) -> tuple[int, Snapshot]:
-        with open(self._path, "rb") as file:
+        with os.fdopen(files.open_file(self._path, os.O_RDONLY), "rb") as file:
             return os.fstat(file.fileno()).st_ino, self._read(file)
 
     def _read(self, file: Any) -> Snapshot:
@@ -175,7 +176,7 @@ class _Aside:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.texts = _Texts(np.zeros(0, dtype=np.uint64))
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        handle = files.open_anew(path)
         self._file = open(handle, "wb", buffering=0)  # until it is finished
         self._arrays: dict[str, list[Any]] = {}  # kind, shape, checksum, begin
         self._sizes: list[NDArray[np.int64]] = []
@@ -266,7 +267,7 @@ def _contents(file: Any) -> dict[str, Any]:
 
 
 def _blank(path: Path, place: tuple[int, int]) -> None:
-    with open(path, "r+b") as file:
+    with os.fdopen(files.open_file(path, os.O_RDWR), "r+b") as file:
         file.seek(place[0])
         file.write(bytes(place[1]))
 

@@ -11,6 +11,7 @@ import os
 import time
 from pathlib import Path
 
+from memoryd import files
 from memoryd.errors import StoreBusy, StoreError
 from memoryd.places import is_alive, try_lock
 
@@ -44,7 +45,7 @@ def take_lock(data_dir: Path, owner: int, wait: float) -> None:
 def _open_lock(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return files.open_file(path, os.O_RDWR | os.O_CREAT)
     except OSError as exc:
         raise StoreError(
             f"The data directory {path.parent} cannot be used: {exc.strerror}.",

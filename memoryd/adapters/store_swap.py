@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from memoryd import places
+from memoryd import files, places
 
 LIVE, NEW, OLD, TRASH = "store", "store.new", "store.old", "store.trash"
 ASIDE = "backups"  # where former stores that a person may want are kept
@@ -57,7 +57,7 @@ def complete(data_dir: Path, reason: str, aside: str | None = None) -> None:
     """The new store is filled and closed: from now on it is the one. The former is moved to
     `backups/<aside>`, or kept until the new one has opened well."""
     new = data_dir / NEW
-    (new / CLEAN).touch(mode=0o600)
+    files.touch(new / CLEAN)
     _sync_tree(new)
     write_mark(new, reason, aside)
     _swap(data_dir)
@@ -66,19 +66,15 @@ def complete(data_dir: Path, reason: str, aside: str | None = None) -> None:
 def write_mark(folder: Path, reason: str, aside: str | None = None) -> None:
     """Say since when this store is, and why; whole or not at all."""
     text = json.dumps({"reason": reason, "at": time.time(), "aside": aside})
-    part = folder / f"{MARK}.part"
-    with open(part, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, folder / MARK)
+    with files.replacing(folder / MARK) as file:
+        file.write(text.encode())
     _sync_folder(folder)
 
 
 def mark(folder: Path) -> dict[str, Any]:
     """Since when and why; empty without a mark."""
     try:
-        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        found = json.loads(files.read_text(folder / MARK))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -164,16 +160,16 @@ def _rename(source: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    if folder.is_dir():
+    if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder)
-    else:  # somebody put a file in its place
+    else:  # somebody put a file or a link in its place
         folder.unlink(missing_ok=True)
 
 
 def _sync_tree(folder: Path) -> None:
     for root, _, names in os.walk(folder):
         for name in names:
-            handle = os.open(os.path.join(root, name), os.O_RDWR)
+            handle = files.open_file(Path(root) / name, os.O_RDWR)
             try:
                 os.fsync(handle)
             finally:

@@ -30,6 +30,7 @@ from pydantic import ValidationError
 
 from memoryd.doors.expect import EXPECT, Expectation
 from memoryd.doors.rate import RATE_LIMITED, Rate, refusal, too_fast
+from memoryd.doors.rights import ALL, Rights
 from memoryd.doors.sessions import PEER, Peer
 from memoryd.engine.checks import label
 from memoryd.engine.windows import new_session_id
@@ -99,12 +100,18 @@ def _pieces(data: bytes) -> list[bytes]:
 class Connection:
     """The two directions of one client and its calls. `serves`: see `LineDoor`."""
 
-    def __init__(self, stream: ByteStream, limits: Limits, serves: Path | None = None) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        limits: Limits,
+        serves: Path | None = None,
+        rights: Rights = ALL,
+    ) -> None:
         self._stream = stream
         self._limits = limits
         self._open: set[str] = set()  # ids as text: to the protocol library 1 and "1" are the same
         self._changed = anyio.Event()
-        self._peer = Peer(new_session_id(), local=serves is not None)
+        self._peer = Peer(new_session_id(), serves is not None, rights)
         self._rate = Rate(limits.calls_per_second)
         self._expectation = Expectation(serves)
 

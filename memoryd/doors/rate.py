@@ -22,6 +22,10 @@ class RateLimited(MemorydError):
     code = "rate_limited"
     hint = "Wait a second, or raise doors.max_calls_per_second."
 
+    def __init__(self, message: str, *, hint: str | None = None, retry_after: int = 1) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after  # seconds
+
 
 class TooManyConnections(MemorydError):
     """The door has as many connections as it may."""
@@ -31,25 +35,32 @@ class TooManyConnections(MemorydError):
 
 
 class Rate:
-    """So many a second, and as many at once after a pause; 0: no limit."""
+    """So many in `seconds`, and as many at once after a pause; 0: no limit."""
 
-    def __init__(self, most: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = most
+    def __init__(
+        self, most: float, clock: Callable[[], float] = time.monotonic, *, seconds: float = 1.0
+    ) -> None:
+        self.most = most
+        self._fill = most / seconds
         self._clock = clock
         self._left = most
         self._at = clock()
 
     def allows(self) -> bool:
         """Whether one more may pass now; if so it is counted."""
-        if not self._most:
+        if not self.most:
             return True
         now = self._clock()
-        self._left = min(self._most, self._left + (now - self._at) * self._most)
+        self._left = min(self.most, self._left + (now - self._at) * self._fill)
         self._at = now
         if self._left < 1:
             return False
         self._left -= 1
         return True
+
+    def wait(self) -> float:
+        """Seconds until one more may pass, after one may not."""
+        return (1 - self._left) / self._fill if self._fill else 0.0
 
 
 def too_fast(most: float) -> RateLimited:

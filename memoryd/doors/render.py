@@ -93,9 +93,11 @@ def message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:
     return made | ({"speaker": as_data(speaker)} if isinstance(speaker, str) else {})
 
 
-def error(exc: MemorydError) -> dict[str, str]:
-    """Code, sentence and hint."""
-    return {"code": exc.code, "message": exc.message, "hint": exc.hint}
+def error(exc: MemorydError) -> dict[str, Any]:
+    """Code, sentence and hint; in how many seconds to try again, where that helps."""
+    again = getattr(exc, "retry_after", None)
+    facts = {"code": exc.code, "message": exc.message, "hint": exc.hint}
+    return facts | ({} if again is None else {"retry_after": again})
 
 
 def error_text(exc: MemorydError) -> str:

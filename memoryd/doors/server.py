@@ -22,7 +22,8 @@ from memoryd.doors import render
 from memoryd.doors.gate import Gate
 from memoryd.doors.prompts import PROMPT, PROMPT_TEXT, unknown_prompt
 from memoryd.doors.resources import JSON, LISTED, MAX_URI, TEMPLATES, Resources
-from memoryd.doors.schemas import INSTRUCTIONS, TOOLS
+from memoryd.doors.schemas import INSTRUCTIONS
+from memoryd.doors.sessions import rights_of
 from memoryd.doors.status import Status
 from memoryd.doors.tools import Tools, UnknownTool
 from memoryd.errors import InvalidInput, MemorydError, NotFound, OutOfMemory
@@ -61,7 +62,7 @@ class McpServer:
             await self._idle.wait()
 
     async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=list(TOOLS))
+        return types.ListToolsResult(tools=rights_of(ctx).tools())
 
     async def _call_tool(
         self, ctx: Any, params: types.CallToolRequestParams

@@ -10,8 +10,9 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
+from memoryd.doors.rights import ALL, Rights
 from memoryd.engine.windows import new_session_id
 
 META = "memoryd/sessionId"
@@ -26,10 +27,22 @@ class Peer:
 
     session_id: str | None
     local: bool = False
+    rights: Rights = ALL
 
 
+RIGHTS = "memoryd.rights"  # of an HTTP request, in its scope
 # Set by each door around a connection; sessions are ours, never the protocol library's.
 PEER: ContextVar[Peer] = ContextVar("peer")
+
+
+def rights_of(ctx: Any) -> Rights:
+    """What a call may do. Over HTTP by its own request: a session may have been begun by another,
+    with another token."""
+    scope = getattr(ctx.request, "scope", None)
+    if scope is not None:
+        return cast(Rights, scope[RIGHTS])
+    peer = PEER.get(None)
+    return ALL if peer is None else peer.rights
 
 
 class Source(Enum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hmac
 import os
 import secrets
 import socket
@@ -21,6 +20,7 @@ from mcp.server.lowlevel import Server
 from memoryd import places
 from memoryd.doors.lines import Connection, Limits, text_of
 from memoryd.doors.rate import TOO_MANY, refusal, too_many
+from memoryd.doors.rights import ALL, Rights, Tokens
 from memoryd.errors import MemorydError
 from memoryd.permissions import directory_faults, refuse
 from memoryd.places import peer_uid
@@ -107,7 +107,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 class LineDoor:
-    """Serves connections of one listening socket. With a token, its line must come first.
+    """Serves connections of one listening socket. With tokens, the line of one must come first.
     `serves`: the data directory, at the owner's own door, who may do more there than others
     elsewhere."""
 
@@ -116,14 +116,14 @@ class LineDoor:
         server: Server[Any],
         limits: Limits,
         most: int,
-        token: str = "",
+        tokens: Tokens | None = None,
         *,
         serves: Path | None = None,
     ) -> None:
         self._server = server
         self._limits = limits
         self._most = most
-        self._token = token.encode()
+        self._tokens = tokens or Tokens()
         self._serves = serves
         self.connections = 0
         self._refused = 0
@@ -149,8 +149,8 @@ class LineDoor:
                     return
                 self.connections += 1
                 try:
-                    if await self._admitted(stream):
-                        await self._connection(stream).serve(self._server)
+                    if (rights := await self._admitted(stream)) is not None:
+                        await self._connection(stream, rights).serve(self._server)
                 finally:
                     self.connections -= 1
         except* (
@@ -183,21 +183,22 @@ class LineDoor:
         finally:
             self._refused -= 1
 
-    def _connection(self, stream: anyio.abc.SocketStream) -> Connection:
-        return Connection(stream, self._limits, self._serves)
+    def _connection(self, stream: anyio.abc.SocketStream, rights: Rights) -> Connection:
+        return Connection(stream, self._limits, self._serves, rights)
 
-    async def _admitted(self, stream: anyio.abc.SocketStream) -> bool:
-        if not self._token:
+    async def _admitted(self, stream: anyio.abc.SocketStream) -> Rights | None:
+        """What the client may do; None if it is not let in."""
+        if not self._tokens:
             uid = peer_uid(stream.extra(SocketAttribute.raw_socket))
             if uid is not None and uid != os.getuid():
                 log.warning("connection_refused", reason="another user")
-                return False
-            return True
+                return None
+            return ALL
         given = b""
         with anyio.move_on_after(TOKEN_SECONDS):
             while not given.endswith(b"\n") and len(given) < TOKEN_BYTES:
                 given += await stream.receive(1)  # byte by byte: the rest is not ours to take
-        if hmac.compare_digest(given.strip(), self._token):
-            return True
-        log.warning("connection_refused", reason="token")
-        return False
+        rights = self._tokens.rights(given.strip())
+        if rights is None:
+            log.warning("connection_refused", reason="token")
+        return rights

@@ -16,6 +16,7 @@ from memoryd.doors.sessions import (
     hint_to_continue,
     hint_where_empty,
     renewed,
+    rights_of,
     session_of,
 )
 from memoryd.engine.engine import Engine
@@ -66,6 +67,8 @@ class Tools:
             raise UnknownTool(f"There is no tool {name[:100]!r}.", hint=f"Use one of {names}.")
         if name in ADMIN or name in governance.CALLS:
             _check_local(name)
+        else:
+            rights_of(ctx).check(name)
         given = self._given(name, arguments or {})
         engine = await self._gate.engine()
         if name in self._session_calls:

@@ -4,7 +4,6 @@ friend."""
 
 from __future__ import annotations
 
-import hmac
 import socket
 from collections.abc import Container
 from contextlib import AbstractContextManager, nullcontext
@@ -24,8 +23,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.rate import Rate, RateLimited, too_fast
+from memoryd.doors.rights import NONE, Tokens
 from memoryd.doors.server import McpServer
-from memoryd.doors.sessions import PEER, Peer
+from memoryd.doors.sessions import PEER, RIGHTS, Peer
 from memoryd.doors.web_limit import limited
 from memoryd.hosts import hosts_served, origins_served
 from memoryd.settings import DoorSettings
@@ -40,7 +40,7 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        token: str,
+        tokens: Tokens,
         hosts: Container[str],
         origins: Container[str] = (),
         rate: float = 0.0,
@@ -48,7 +48,7 @@ class Guard:
         self._app = app
         self._most = rate
         self._rate = Rate(rate)  # of the door: HTTP has no connections worth the name
-        self._token = f"Bearer {token}".encode()
+        self._tokens = tokens
         self._hosts = hosts
         self._origins = origins
 
@@ -58,7 +58,10 @@ class Guard:
             if refusal := self._refusal(scope["path"], headers):
                 await refusal(scope, receive, send)
                 return
-            PEER.set(Peer(None))  # what a session is called comes with each request
+            scope[RIGHTS] = rights = self._tokens.rights(_shown(headers))
+            PEER.set(
+                Peer(None, rights=rights or NONE)
+            )  # what a session is called comes with each request
         await self._app(scope, receive, send)
 
     def _refusal(self, path: str, headers: Headers) -> JSONResponse | None:
@@ -67,12 +70,17 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in self._origins:
             return _no(403, "origin_refused", "Pages of other sites may not call memoryd.")
-        given = headers.get("authorization", "").encode()
-        if path not in OPEN_PATHS and not hmac.compare_digest(given, self._token):
+        if path not in OPEN_PATHS and self._tokens.rights(_shown(headers)) is None:
             return _no(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
         if path not in OPEN_PATHS and not self._rate.allows():
             return _no(429, RateLimited.code, too_fast(self._most).message)
         return None
+
+
+def _shown(headers: Headers) -> bytes:
+    """The token that a request brings."""
+    scheme, _, token = headers.get("authorization", "").encode().partition(b" ")
+    return token if scheme == b"Bearer" else b""
 
 
 def _no(status: int, code: str, message: str) -> JSONResponse:
@@ -85,7 +93,9 @@ class _Server(uvicorn.Server):
         return nullcontext()  # signals are the daemon's
 
 
-def web_app(server: McpServer, gate: Gate, doors: DoorSettings, token: str, port: int) -> ASGIApp:
+def web_app(
+    server: McpServer, gate: Gate, doors: DoorSettings, tokens: Tokens, port: int
+) -> ASGIApp:
     """The guarded application."""
 
     async def health(request: Request) -> JSONResponse:
@@ -98,20 +108,20 @@ def web_app(server: McpServer, gate: Gate, doors: DoorSettings, token: str, port
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     hosts, origins = hosts_served(doors, port), origins_served(doors, port)
-    return Guard(app, token, hosts, origins, doors.max_calls_per_second)
+    return Guard(app, tokens, hosts, origins, doors.max_calls_per_second)
 
 
 async def serve_web(
     server: McpServer,
     gate: Gate,
     doors: DoorSettings,
-    token: str,
+    tokens: Tokens,
     listening: socket.socket,
     *,
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; started once it listens."""
-    app = web_app(server, gate, doors, token, listening.getsockname()[1])
+    app = web_app(server, gate, doors, tokens, listening.getsockname()[1])
     config = uvicorn.Config(
         app,
         http=limited(doors.max_connections),

@@ -73,10 +73,13 @@ def _alike(mine: Sequence[str], theirs: Sequence[str]) -> bool:
     longer, shorter = (mine, theirs) if len(mine) >= len(theirs) else (theirs, mine)
     if len(longer) - len(shorter) > MORE * len(longer):
         return False
-    at, more = 0, []
+    at = 0
+    more: list[str] = []
     for word in longer:
         if at < len(shorter) and shorter[at] == word:
             at += 1
+        elif len(more) == len(longer) - len(shorter):  # then a word of the shorter one is missing
+            return False
         else:
             more.append(word)
     return at == len(shorter) and all(word.isalpha() and word not in TURNS for word in more)

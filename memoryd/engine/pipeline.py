@@ -28,6 +28,7 @@ from memoryd.settings import SearchSettings
 TRIES = 4  # searches that writes overtook, before the answer is taken as it is
 SPARE = 3  # candidates for each result: some are folded, some overtaken
 MORE, MOST = 8, 10_000  # times the candidates where most were the same; and no more than
+FEW = 100  # candidates whose texts are compared at once, without a thread
 DIGITS = 4  # of a score, as it is told: what is told can be asked for
 CONFIDENCE = "confidence"  # metadata that says how sure a memory is, 0..1
 
@@ -180,6 +181,24 @@ async def rerank(trail: Trail) -> None:
 async def pack(trail: Trail) -> bool:
     """What is good enough, each once, as many as were asked for and fit; true if so many were
     folded that there are more to be looked at."""
+    if len(trail.candidates) > FEW:
+        hits = await anyio.to_thread.run_sync(_each_once, trail)
+    else:
+        hits = _each_once(trail)
+    is_short = len(hits) < trail.count and len(trail.candidates) >= trail.enough
+    if is_short and any(hit.folded for hit in hits) and trail.enough < MOST:
+        trail.enough *= MORE
+        return True
+    if trail.max_tokens is not None:
+        hits, missed = within(hits, trail.max_tokens)
+        if missed:
+            trail.warnings.append(f"{missed} more results did not fit into max_tokens.")
+    trail.hits = hits
+    return False
+
+
+def _each_once(trail: Trail) -> list[Hit]:
+    """The candidates that are good enough, what says the same folded into the best of them."""
     folder = Folder()
     hits: list[Hit] = []
     for found in trail.candidates:
@@ -196,16 +215,7 @@ async def pack(trail: Trail) -> bool:
         passage = _best_text(trail, found) if len(found.entry.rows) > 1 else None
         why = replace(found.why, recency=found.nudge, rerank=found.moved)
         hits.append(Hit(memory.copy(), score, passage, why=why))
-    is_short = len(hits) < trail.count and len(trail.candidates) >= trail.enough
-    if is_short and any(hit.folded for hit in hits) and trail.enough < MOST:
-        trail.enough *= MORE
-        return True
-    if trail.max_tokens is not None:
-        hits, missed = within(hits, trail.max_tokens)
-        if missed:
-            trail.warnings.append(f"{missed} more results did not fit into max_tokens.")
-    trail.hits = hits
-    return False
+    return hits
 
 
 def _best_text(trail: Trail, found: Candidate) -> str:

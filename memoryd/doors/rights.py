@@ -1,0 +1,82 @@
+"""What a connection may do: all of it, or read alone; and how often it may forget.
+
+Whoever has a token of a network door can search and forget one memory after the other, so a token
+that leaks is worth all memories. A read token cannot change any of them, and a rate on forgets
+gives the owner time to notice. The local socket has neither limit.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from dataclasses import dataclass
+
+from mcp.types import Tool
+
+from memoryd.doors.rate import Rate, RateLimited
+from memoryd.doors.schemas import TOOLS
+from memoryd.errors import MemorydError
+
+READING = frozenset(
+    tool.name for tool in TOOLS if tool.annotations and tool.annotations.read_only_hint
+)
+FORGETTING = frozenset({"forget_memory"})
+
+
+class ReadOnly(MemorydError):
+    """A connection with the read token asks for a change; nothing was changed."""
+
+    code = "read_only"
+    hint = "Use the token of doors.token_file, which may write."
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a connection may do. `forgets` None: as often as it likes."""
+
+    writes: bool = True
+    forgets: Rate | None = None
+
+    def tools(self) -> list[Tool]:
+        """The tools that it is shown."""
+        return [tool for tool in TOOLS if self.writes or tool.name in READING]
+
+    def check(self, name: str) -> None:
+        """ReadOnly or RateLimited if it may not call this tool now; a forget is counted."""
+        if not self.writes and name not in READING:
+            known = ", ".join(sorted(READING))
+            raise ReadOnly(f"This token may only read: {known}. {name} was not called.")
+        if self.forgets is not None and name in FORGETTING and not self.forgets.allows():
+            raise _too_many_forgets(self.forgets)
+
+
+ALL, NONE = Rights(), Rights(writes=False)
+
+
+class Tokens:
+    """The tokens of a door and what each allows."""
+
+    def __init__(self, full: str = "", read: str = "", forgets: Rate | None = None) -> None:
+        self._full, self._read = full.encode(), read.encode()
+        self._rights, self._read_rights = Rights(forgets=forgets), Rights(writes=False)
+
+    def __bool__(self) -> bool:
+        return bool(self._full)
+
+    def rights(self, given: bytes) -> Rights | None:
+        """What whoever shows this token may do; None if it is none of ours. Both are compared,
+        so that the time tells nothing."""
+        is_full = hmac.compare_digest(given, self._full) and bool(self._full)
+        is_read = hmac.compare_digest(given, self._read) and bool(self._read)
+        return self._rights if is_full else self._read_rights if is_read else None
+
+
+def _too_many_forgets(rate: Rate) -> RateLimited:
+    seconds = max(1, math.ceil(rate.wait()))
+    return RateLimited(
+        f"More than {rate.most:g} memories a minute cannot be forgotten over the network; this one "
+        "is kept.",
+        hint=f"Try again in {seconds} s, use the memoryd command on the machine itself, or raise "
+        "doors.max_forgets_per_minute.",
+        retry_after=seconds,
+    )

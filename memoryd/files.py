@@ -1,0 +1,101 @@
+"""Opening files of ours: never through a link, and never waiting for what is not a file.
+
+A link in the place of a file would have us write somewhere else; a pipe would have us wait for
+ever. So a file is opened only if it is a regular file of this user, and a file that is made anew
+is written under another name and renamed, which replaces whatever lies in its place.
+
+Hard links are not told apart: they are regular files of this user under two names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+# Without blocking: a pipe without a writer would keep whoever opens it waiting.
+NO_WAIT = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class NotAFile(OSError):
+    """Something else lies in the place of a file; `strerror` says what."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(errno.EPERM, f"{path} {what}")
+
+
+def open_file(path: Path, flags: int, *, named: bool = False) -> int:
+    """A descriptor of a regular file of this user; NotAFile for anything else. What the user
+    `named` may be a link, and somebody else's."""
+    try:
+        handle = os.open(path, flags | NO_WAIT | (0 if named else NO_LINKS), 0o600)
+    except OSError as exc:
+        refuse_other(path, named=named, cause=exc)
+        raise
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        trouble = "is not a file"
+    elif not named and not is_ours(found):
+        trouble = f"belongs to another user (number {found.st_uid})"
+    else:
+        return handle
+    os.close(handle)
+    raise NotAFile(path, trouble)
+
+
+def open_anew(path: Path) -> int:
+    """A descriptor of an empty file that only its owner reads, in the place of what was there."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_WAIT | NO_LINKS, 0o600)
+
+
+def read_text(path: Path, *, named: bool = False) -> str:
+    """What a file says; NotAFile for anything else in its place."""
+    with os.fdopen(open_file(path, os.O_RDONLY, named=named), encoding="utf-8") as file:
+        return file.read()
+
+
+@contextmanager
+def replacing(path: Path, part: Path | None = None, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file that takes its place when it is whole and, if `durable`, on the disk; only its owner
+    reads it. If the block fails nothing is left. `part`: its name until then."""
+    part = part or path.with_name(f"{path.name}.part")
+    with os.fdopen(open_anew(part), "wb") as file:
+        try:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+    os.replace(part, path)
+
+
+def touch(path: Path) -> None:
+    """Make an empty file if there is none."""
+    os.close(open_file(path, os.O_WRONLY | os.O_CREAT))
+
+
+def is_ours(found: os.stat_result) -> bool:
+    """Whether it belongs to this user."""
+    return not hasattr(os, "getuid") or found.st_uid == os.getuid()
+
+
+def refuse_other(path: Path, *, named: bool = False, cause: OSError | None = None) -> None:
+    """NotAFile if something else than a file lies there."""
+    try:
+        mode = os.stat(path, follow_symlinks=named).st_mode
+    except OSError:
+        return
+    if stat.S_ISLNK(mode):
+        raise NotAFile(path, "is a link, not a file") from cause
+    if not stat.S_ISREG(mode):
+        raise NotAFile(path, "is not a file") from cause
