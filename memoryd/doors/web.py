@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hmac
 import socket
-from collections.abc import Container
+from collections.abc import Container, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -25,8 +25,9 @@ from memoryd import __version__
 from memoryd.doors.gate import Gate
 from memoryd.doors.rate import Rate, RateLimited, too_fast
 from memoryd.doors.server import McpServer
-from memoryd.doors.sessions import PEER, Peer
+from memoryd.doors.sessions import MCP_HEADER, PEER, Peer
 from memoryd.doors.web_limit import limited
+from memoryd.fair import CALLER
 from memoryd.hosts import hosts_served, origins_served
 from memoryd.settings import DoorSettings
 
@@ -59,6 +60,7 @@ class Guard:
                 await refusal(scope, receive, send)
                 return
             PEER.set(Peer(None))  # what a session is called comes with each request
+            CALLER.set(_caller(scope, headers))
         await self._app(scope, receive, send)
 
     def _refusal(self, path: str, headers: Headers) -> JSONResponse | None:
@@ -73,6 +75,13 @@ class Guard:
         if path not in OPEN_PATHS and not self._rate.allows():
             return _no(429, RateLimited.code, too_fast(self._most).message)
         return None
+
+
+def _caller(scope: Scope, headers: Headers) -> Hashable:
+    """Who shares a turn: a session of the protocol, else all requests from one address, for a
+    client without a session may open a connection for each request."""
+    address = scope.get("client") or ("", 0)
+    return ("http", headers.get(MCP_HEADER) or address[0])
 
 
 def _no(status: int, code: str, message: str) -> JSONResponse:
