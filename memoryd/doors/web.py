@@ -26,6 +26,7 @@ from memoryd.doors.gate import Gate
 from memoryd.doors.rate import Rate, RateLimited, too_fast
 from memoryd.doors.server import McpServer
 from memoryd.doors.sessions import MCP_HEADER, PEER, Peer
+from memoryd.doors.web_body import Bodies
 from memoryd.doors.web_limit import limited
 from memoryd.fair import CALLER
 from memoryd.hosts import hosts_served, origins_served
@@ -107,7 +108,8 @@ def web_app(server: McpServer, gate: Gate, doors: DoorSettings, token: str, port
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     hosts, origins = hosts_served(doors, port), origins_served(doors, port)
-    return Guard(app, token, hosts, origins, doors.max_calls_per_second)
+    bodies = Bodies(app, doors.max_line_bytes)
+    return Guard(bodies, token, hosts, origins, doors.max_calls_per_second)
 
 
 async def serve_web(
@@ -124,6 +126,7 @@ async def serve_web(
     config = uvicorn.Config(
         app,
         http=limited(doors.max_connections),
+        ws="none",  # there is none, and its connections would not be counted
         log_config=None,
         access_log=False,
         server_header=False,

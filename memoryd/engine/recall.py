@@ -57,8 +57,7 @@ class Recall:
         zone = parts.lifetimes.zone
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
-        on_thread = len(text) > LONG
-        words = await in_thread(terms, text) if on_thread else terms(text)
+        words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
         former = parts.embedding.former
         if words:
@@ -71,7 +70,7 @@ class Recall:
                 text=text,
                 vector=vector,
                 terms=words,
-                numbers=numbers(text),
+                numbers=digits,
                 filter=filter,
                 now=parts.clock(),  # after all waiting: what expired meanwhile is out
                 count=count,
@@ -106,6 +105,11 @@ class Recall:
         if embedding.rerank_trouble:
             warnings.append(f"{embedding.rerank_trouble} Results are not reranked.")
         return vector, warnings
+
+
+def _read(text: str) -> tuple[list[int], set[int]]:
+    """The terms of a query, and those of them that have digits."""
+    return terms(text), numbers(text)
 
 
 def _check_order(filter: Filter) -> None:
