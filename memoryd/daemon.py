@@ -123,7 +123,9 @@ class Daemon:
         await tasks.start(local.serve, listening)
         if doors.tcp_port:
             token = read_token(_token_file(doors, self._config.memory.path))
-            door = LineDoor(lowlevel, limits, doors.max_connections, token)
+            door = LineDoor(
+                lowlevel, limits, doors.max_connections, token, unproven=doors.max_unauthenticated
+            )
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
             token = read_token(_token_file(doors, self._config.memory.path))

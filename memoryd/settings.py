@@ -100,7 +100,11 @@ class DoorSettings:
     http_port: int = field(default=0, metadata={"least": 0, "most": 65_535})
     http_allowed_hosts: tuple[str, ...] = ()
     token_file: str = ""
+    http_idle: int = field(default=60, metadata={"least": 1})
+    http_session_idle: int = field(default=1800, metadata={"least": 1})
+    http_max_sessions: int = field(default=200, metadata={"least": 1})
     max_connections: int = field(default=1000, metadata={"least": 1})
+    max_unauthenticated: int = field(default=64, metadata={"least": 1})
     max_calls: int = field(default=64, metadata={"least": 1})
     max_calls_per_second: int = field(default=2000, metadata={"least": 0})
     max_line_bytes: int = field(default=4_194_304, metadata={"least": 1024})

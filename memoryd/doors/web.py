@@ -23,11 +23,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memoryd import __version__
 from memoryd.doors.gate import Gate
-from memoryd.doors.rate import Rate, RateLimited, too_fast
+from memoryd.doors.rate import Rate, RateLimited, TooManyConnections, too_fast
 from memoryd.doors.server import McpServer
 from memoryd.doors.sessions import MCP_HEADER, PEER, Peer
 from memoryd.doors.web_body import Bodies
-from memoryd.doors.web_limit import limited
+from memoryd.doors.web_limit import PROVE, limited
+from memoryd.doors.web_sessions import Sessions
 from memoryd.fair import CALLER
 from memoryd.hosts import hosts_served, origins_served
 from memoryd.settings import DoorSettings
@@ -57,14 +58,15 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if refusal := self._refusal(scope["path"], headers):
+            if refusal := self._refusal(scope, headers):
                 await refusal(scope, receive, send)
                 return
             PEER.set(Peer(None))  # what a session is called comes with each request
             CALLER.set(_caller(scope, headers))
         await self._app(scope, receive, send)
 
-    def _refusal(self, path: str, headers: Headers) -> JSONResponse | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+        path = scope["path"]
         if headers.get("host", "").lower() not in self._hosts:
             return _no(421, "host_refused", HOST_REFUSED)
         origin = headers.get("origin")
@@ -73,6 +75,8 @@ class Guard:
         given = headers.get("authorization", "").encode()
         if path not in OPEN_PATHS and not hmac.compare_digest(given, self._token):
             return _no(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
+        if path not in OPEN_PATHS and PROVE in scope and not scope[PROVE]():
+            return _no(503, TooManyConnections.code, "There are too many connections already.")
         if path not in OPEN_PATHS and not self._rate.allows():
             return _no(429, RateLimited.code, too_fast(self._most).message)
         return None
@@ -104,11 +108,13 @@ def web_app(server: McpServer, gate: Gate, doors: DoorSettings, token: str, port
     app: Starlette = server.lowlevel.streamable_http_app(
         custom_starlette_routes=[Route("/health", health)],
         max_request_body_size=doors.max_line_bytes,
+        session_idle_timeout=doors.http_session_idle,
+        max_sessions=None,  # see `Sessions`
         # Checked by Guard already, and more strictly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     hosts, origins = hosts_served(doors, port), origins_served(doors, port)
-    bodies = Bodies(app, doors.max_line_bytes)
+    bodies = Bodies(Sessions(app, doors.http_max_sessions), doors.max_line_bytes)
     return Guard(bodies, token, hosts, origins, doors.max_calls_per_second)
 
 
@@ -125,7 +131,8 @@ async def serve_web(
     app = web_app(server, gate, doors, token, listening.getsockname()[1])
     config = uvicorn.Config(
         app,
-        http=limited(doors.max_connections),
+        http=limited(doors.max_connections, doors.max_unauthenticated),
+        timeout_keep_alive=doors.http_idle,
         ws="none",  # there is none, and its connections would not be counted
         log_config=None,
         access_log=False,

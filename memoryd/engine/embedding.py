@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float32]
 Vectors = NDArray[np.float32]  # one row a text
 RUNNERS = THREADS  # batches of a lane that may be under way: a core for each
-BATCH_CHARS = 1_250  # of one passage: bounds the time of a batch, whatever the texts' lengths
-SHARE_CHARS = 250  # of it for each caller while several wait
+# These bound the time of a batch, whatever the texts' lengths: about one passage; a few queries,
+# because somebody waits for each of them.
+BATCH_CHARS, QUERY_CHARS = 1_250, 300
+SHARES = 4  # into which a batch is divided while several callers wait
 LONG = 2_000  # characters from which splitting is worth a thread
 
 
@@ -135,7 +137,9 @@ class Lane:
         chars = 0
         most = self._share()
         callers = self._jobs.callers
-        room = BATCH_CHARS if callers == 1 else min(BATCH_CHARS, callers * SHARE_CHARS)
+        room = QUERY_CHARS if self._query else BATCH_CHARS
+        if callers > 1:
+            room = min(room, callers * room // SHARES)
         while self._jobs and len(batch) < most:
             chars += self._jobs.peek().next_chars
             if batch and chars > room:

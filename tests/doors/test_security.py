@@ -126,7 +126,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(hmac, "compare_digest", recorded)
     guard = web.Guard(lambda *_: None, "right", {"h"})  # type: ignore[arg-type]
     headers: Any = {"host": "h", "authorization": "Bearer wrong"}
-    assert guard._refusal("/mcp", headers) is not None
+    assert guard._refusal({"path": "/mcp"}, headers) is not None
     assert seen == [(b"Bearer wrong", b"Bearer right")]
     for name in ("doors/web.py", "doors/sockets.py"):
         tree = ast.parse((Path(memoryd.__file__).parent / name).read_text())
