@@ -27,75 +27,95 @@ LINGER = 1.0  # seconds for a refused connection to ask something
 PROVE = "memoryd.prove"  # in a scope: to be called when the token was shown; false: no room for it
 
 
+class Room:
+    """How many connections a door may have, and which there are."""
+
+    def __init__(self, most: int, most_unproven: int) -> None:
+        self.most = most
+        self.most_unproven = most_unproven
+        self.proven: set[Limited] = set()
+        self.unproven: dict[Limited, None] = {}  # the oldest first
+        body = json.dumps({"error": render.error(too_many(most))}).encode()
+        head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+        length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self.refusal = head.encode() + length.encode() + body
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.proven) >= self.most
+
+    def admit(self, connection: Limited) -> None:
+        """Until it has shown the token, in the place of the oldest that has not."""
+        if len(self.unproven) >= self.most_unproven:
+            oldest = next(iter(self.unproven))
+            del self.unproven[oldest]
+            oldest.transport.abort()
+        self.unproven[connection] = None
+
+    def prove(self, connection: Limited) -> bool:
+        """It has shown the token; false if there is no room for it."""
+        if connection in self.unproven and not self.is_full:
+            del self.unproven[connection]
+            self.proven.add(connection)
+        return connection in self.proven
+
+    def leave(self, connection: Limited) -> None:
+        self.unproven.pop(connection, None)
+        self.proven.discard(connection)
+
+
+class Limited(H11Protocol):
+    """One connection."""
+
+    room: Room
+    _refused: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if self.room.is_full:
+            self.transport = transport
+            self._refused = asyncio.get_running_loop().call_later(LINGER, transport.close)
+            return
+        super().connection_made(transport)
+        self.room.admit(self)
+        served = self.app
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            scope[PROVE] = lambda: self.room.prove(self)
+            await served(scope, receive, send)
+
+        self.app = app
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused is None:
+            super().data_received(data)
+            self._watch()
+        elif not self.transport.is_closing():
+            self.transport.write(self.room.refusal)
+            self.transport.close()
+
+    def _watch(self) -> None:
+        """Bound the time for headers; a request that is being served has none to send."""
+        served = self.cycle is not None and not self.cycle.response_complete
+        if served and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        elif not served and self._deadline is None:
+            later = asyncio.get_running_loop().call_later
+            self._deadline = later(HEADER_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.room.leave(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._refused is None:
+            super().connection_lost(exc)
+        else:
+            self._refused.cancel()
+
+
 def limited(most: int, most_unproven: int) -> type[asyncio.Protocol]:
     """The protocol of a door that serves at most so many connections at a time, and so many that
     have not shown the token."""
-    body = json.dumps({"error": render.error(too_many(most))}).encode()
-    head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-    answer = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-    proven: set[Limited] = set()
-    unproven: dict[Limited, None] = {}  # the oldest first
-
-    class Limited(H11Protocol):
-        _refused: asyncio.TimerHandle | None = None
-        _deadline: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            if len(proven) < most:
-                super().connection_made(transport)
-                self._admit()
-                self._watch()
-                return
-            self.transport = transport
-            self._refused = asyncio.get_running_loop().call_later(LINGER, transport.close)
-
-        def _admit(self) -> None:
-            """Until it has shown the token, in the place of the oldest that has not."""
-            if len(unproven) >= most_unproven:
-                oldest = next(iter(unproven))
-                del unproven[oldest]
-                oldest.transport.abort()
-            unproven[self] = None
-            served = self.app
-
-            async def app(scope: Scope, receive: Receive, send: Send) -> None:
-                scope[PROVE] = self._prove
-                await served(scope, receive, send)
-
-            self.app = app
-
-        def _prove(self) -> bool:
-            if self in unproven and len(proven) < most:
-                del unproven[self]
-                proven.add(self)
-            return self in proven
-
-        def data_received(self, data: bytes) -> None:
-            if self._refused is None:
-                super().data_received(data)
-                self._watch()
-            elif not self.transport.is_closing():
-                self.transport.write(answer)
-                self.transport.close()
-
-        def _watch(self) -> None:
-            """Bound the time for headers; a request that is being served has none to send."""
-            served = self.cycle is not None and not self.cycle.response_complete
-            if served and self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-            elif not served and self._deadline is None:
-                later = asyncio.get_running_loop().call_later
-                self._deadline = later(HEADER_SECONDS, self.transport.close)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            unproven.pop(self, None)
-            proven.discard(self)
-            if self._deadline is not None:
-                self._deadline.cancel()
-            if self._refused is None:
-                super().connection_lost(exc)
-            else:
-                self._refused.cancel()
-
-    return Limited
+    return type("LimitedDoor", (Limited,), {"room": Room(most, most_unproven)})
