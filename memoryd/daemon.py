@@ -134,7 +134,9 @@ class Daemon:
         forgets = Rate(doors.max_forgets_per_minute, seconds=60.0)  # of both doors together
         tokens = read_tokens(*doors.token_files(self._config.memory.path), forgets)
         if doors.tcp_port:
-            door = LineDoor(self._server.lowlevel, self._limits, doors.max_connections, tokens)
+            apart = doors.max_unauthenticated
+            most = doors.max_connections
+            door = LineDoor(self._server.lowlevel, self._limits, most, tokens, unproven=apart)
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
             port = bind_tcp(doors.http_host, doors.http_port)

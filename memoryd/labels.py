@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from memoryd.normal import normalized
+
 VARIATIONS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # they choose a glyph, no more
 UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"  # letters by category
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -24,12 +26,12 @@ JOINERS = re.compile(  # between such letters or pictures they change what is se
 def normal_name(text: str) -> str:
     """The one form of names that look alike: wide letters, ligatures and other spaces are plain
     ones (NFKC), no space is around it."""
-    return VARIATIONS.sub("", unicodedata.normalize("NFKC", text)).strip()
+    return VARIATIONS.sub("", normalized("NFKC", text)).strip()
 
 
 def normal_key(text: str) -> str:
     """A metadata key with its accents in one form (NFC), which no reader can tell apart."""
-    return VARIATIONS.sub("", unicodedata.normalize("NFC", text))
+    return VARIATIONS.sub("", normalized("NFC", text))
 
 
 def has_hidden(text: str) -> bool:

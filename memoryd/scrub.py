@@ -7,12 +7,12 @@ text has none left. Shapes are in `scrub_patterns`, names ("password: ...") in `
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from memoryd.metadata import mapped
+from memoryd.normal import normalized
 from memoryd.scrub_named import HINTS, find_named, kind_under
 from memoryd.scrub_output import visible
 from memoryd.scrub_patterns import RULES, Rule
@@ -36,7 +36,7 @@ def mask(text: str) -> Masked:
     found = _mask(text)
     if text.isascii():
         return found
-    plain = _mask(visible(unicodedata.normalize("NFKC", text)))
+    plain = _mask(visible(normalized("NFKC", text)))
     return plain if plain.text.count(MARK) > found.text.count(MARK) else found
 
 
@@ -87,7 +87,8 @@ def _apply(rule: Rule, text: str, kinds: list[str]) -> str:
     group = "secret" if "secret" in rule.pattern.groupindex else 0
 
     def replaced(match: re.Match[str]) -> str:
-        if not rule.holds(match[group]):
+        # A marker is no secret: masked again in every pass, the text would grow with each.
+        if text.startswith(MARK, match.start(group)) or not rule.holds(match[group]):
             return match[0]
         kinds.append(rule.kind)
         start, end = (at - match.start() for at in match.span(group))

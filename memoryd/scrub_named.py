@@ -72,6 +72,8 @@ VERB = (
     r"(?:\s{1,4}(?:now|still|set\s{1,4}to|jetzt|nun|désormais|maintenant|ahora|ora|adesso))?"
     r"\s{0,4}:?\s{1,4})"
 )
+# What either begins with: most places are not worth a closer look.
+THEN = r"(?=[\"'`\\*_)\]\s:：=\u662f\u306f\u4e3a\u70ba])"  # noqa: RUF001
 TO = r"\s{1,4}(?P<to>to)\s{1,4}"
 # A bare value ends at white space, and where the next `key=` begins.
 NEXT = r"[,;&](?:\s|\Z|[a-z_][\w.-]{0,40}\s?[=:])"
@@ -80,10 +82,10 @@ VALUE = (
     r"|[„“”«]\s?(?P<marks>[^„“”«»\n]{1,256}?)\s?[“”»]"
     rf"|(?P<bare>(?!\"\"|''|``)(?:(?!{NEXT})\S)++))"
 )
-NAMED = re.compile(rf"{STEM}(?:{ABOUT}(?:{SIGN}|{VERB})|{TO}){VALUE}")
+NAMED = re.compile(rf"{STEM}(?:{ABOUT}{THEN}(?:{SIGN}|{VERB})|{TO}){VALUE}")
 UNDER = re.compile(rf"{STEM}\Z")
 PHRASES = re.compile(
-    rf"(?P<stem>passphrase|phrase|mnemonic){ABOUT}(?:{SIGN}|{VERB})"
+    rf"(?P<stem>passphrase|phrase|mnemonic){ABOUT}{THEN}(?:{SIGN}|{VERB})"
     r"(?P<words>[a-z]{2,12}(?:[ \t]{1,4}[a-z]{2,12}){3,23})\b"
 )
 PIN = re.compile(rf"\bPIN{ABOUT}(?:\s{{1,4}}is\s{{1,4}}|\s?[:=]\s?)(?P<secret>[0-9]{{4,8}})\b")

@@ -102,7 +102,11 @@ class DoorSettings:
     token_file: str = ""
     read_token_file: str = ""
     max_forgets_per_minute: int = field(default=60, metadata={"least": 0})
+    http_idle: int = field(default=60, metadata={"least": 1})
+    http_session_idle: int = field(default=1800, metadata={"least": 1})
+    http_max_sessions: int = field(default=200, metadata={"least": 1})
     max_connections: int = field(default=1000, metadata={"least": 1})
+    max_unauthenticated: int = field(default=64, metadata={"least": 1})
     max_calls: int = field(default=64, metadata={"least": 1})
     max_calls_per_second: int = field(default=2000, metadata={"least": 0})
     max_line_bytes: int = field(default=4_194_304, metadata={"least": 1024})

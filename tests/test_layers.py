@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 WORDS = set(
     "model errors ports settings config places permissions metadata observe tasks systemd".split()
 )
-WORDS |= {"files", "hosts", "labels", "owner", "record", "uncaught"}
+WORDS |= {"fair", "files", "hosts", "labels", "normal", "owner", "record", "uncaught"}
 WORDS |= {"scrub", "scrub_named", "scrub_output", "scrub_patterns", "scrub_values"}
 MAY = {
     "words": {"words"},

@@ -1,13 +1,14 @@
 """The Store port on ChromaDB: writes of many callers in one commit, reads beside them.
 
 A commit costs about the same for one row as for thirty, so whatever waits while one commit
-runs goes into the next. Bounded, so that a read never stands behind a long write.
+runs goes into the next, callers by turns. Bounded, so that a read never stands behind a long
+write; and closer while several callers write, so that a short write never waits long for a long
+one of another.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,16 +25,18 @@ from memoryd.adapters.chroma_backup import Restore
 from memoryd.adapters.chroma_link import TRIES, Link
 from memoryd.adapters.chroma_rows import Row, to_records
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
+from memoryd.fair import CALLER, FairQueue
 from memoryd.ports import Backup, Identity, Record, Watch
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
 GROUP_ROWS = 128  # rows in one commit: about 0.1 s that a read may have to wait
+SHARED_ROWS = 32  # while several callers wait
 SCAN_PAGE = 1000
 LOST = ("store_gone", "store_corrupt")  # what only the index in RAM still knows
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Write:
     """Memories to add or replace and ids to delete: what one caller waits for."""
 
@@ -55,7 +58,8 @@ class ChromaStore:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._waiting: deque[_Write] = deque()
+        self._waiting: FairQueue[_Write] = FairQueue()
+        self._group: list[_Write] = []  # being committed
         self._work = anyio.Event()
         self._closed = False
         self._job = anyio.Lock()
@@ -186,8 +190,8 @@ class ChromaStore:
     async def close(self) -> None:
         """Commit what waits, then end the worker."""
         self._closed = True
-        while self._waiting and not self._waiting[-1].done.is_set():
-            await self._waiting[-1].done.wait()
+        for write in [*self._group, *self._waiting]:
+            await write.done.wait()
         await self._link.close()
         self._life.cancel()
 
@@ -203,17 +207,18 @@ class ChromaStore:
         while True:
             await self._work.wait()
             self._work = anyio.Event()
-            while group := self._next_group():
+            while self._waiting:
+                self._group = self._next_group()
                 async with self._committing:
-                    await self._commit(group)
-                for write in group:
-                    self._waiting.popleft()
+                    await self._commit(self._group)
+                for write in self._group:
                     write.done.set()
+                self._group = []
 
     async def _write(self, write: _Write) -> _Write:
         if self._closed:
             raise StoreUnavailable("The store is closed.")
-        self._waiting.append(write)
+        self._waiting.push(write, CALLER.get())
         self._work.set()
         await write.done.wait()
         if write.error is not None:
@@ -223,21 +228,19 @@ class ChromaStore:
     def _abandon(self) -> None:
         """No more commits: whoever waits is told, for nobody may wait for ever."""
         self._closed = True
-        for write in self._waiting:
+        for write in [*self._group, *self._waiting]:
             write.error = StoreUnavailable(
                 "The store was closed while this was being written; it may or may not be kept."
             )
             write.done.set()
-        self._waiting.clear()
+        self._waiting, self._group = FairQueue(), []
 
     def _next_group(self) -> list[_Write]:
         group: list[_Write] = []
-        size = 0
-        for write in self._waiting:
-            size += write.size
-            if group and size > GROUP_ROWS:
-                break
-            group.append(write)
+        size, most = 0, GROUP_ROWS if self._waiting.callers == 1 else SHARED_ROWS
+        while self._waiting and (not group or size + self._waiting.peek().size <= most):
+            group.append(self._waiting.pop())
+            size += group[-1].size
         return group
 
     async def _commit(self, group: list[_Write]) -> None:

@@ -35,6 +35,7 @@ from memoryd.doors.sessions import PEER, Peer
 from memoryd.engine.checks import label
 from memoryd.engine.windows import new_session_id
 from memoryd.errors import InvalidInput, OutOfMemory
+from memoryd.fair import CALLER
 from memoryd.places import hung_up
 
 CHUNK, SMALL = 65_536, 2048  # bytes read at a time; and while there is no memory for that
@@ -120,6 +121,7 @@ class Connection:
         incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         PEER.set(self._peer)
+        CALLER.set(self)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read, incoming[0], outgoing[0].clone())
             tasks.start_soon(self._write, outgoing[1], tasks.cancel_scope)

@@ -107,7 +107,9 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 class LineDoor:
-    """Serves connections of one listening socket. With tokens, the line of one must come first.
+    """Serves connections of one listening socket. With tokens, the line of one must come first;
+    those that have not sent it are counted apart, `unproven` at most, and the oldest gives way to a new
+    one: whoever has no token cannot keep out who has.
     `serves`: the data directory, at the owner's own door, who may do more there than others
     elsewhere."""
 
@@ -119,6 +121,7 @@ class LineDoor:
         tokens: Tokens | None = None,
         *,
         serves: Path | None = None,
+        unproven: int = 64,
     ) -> None:
         self._server = server
         self._limits = limits
@@ -127,6 +130,8 @@ class LineDoor:
         self._serves = serves
         self.connections = 0
         self._refused = 0
+        self._most_unproven = unproven
+        self._unproven: dict[anyio.CancelScope, None] = {}  # the oldest first
 
     async def serve(
         self,
@@ -144,13 +149,15 @@ class LineDoor:
         """One client. Whatever goes wrong with it stays with it."""
         try:
             async with stream:
-                if self.connections >= self._most:
+                rights = await self._admitted(stream) if self.connections < self._most else ALL
+                if rights is None:
+                    return
+                if self.connections >= self._most:  # before, or while the token came
                     await self._turn_away(stream)
                     return
                 self.connections += 1
                 try:
-                    if (rights := await self._admitted(stream)) is not None:
-                        await self._connection(stream, rights).serve(self._server)
+                    await self._connection(stream, rights).serve(self._server)
                 finally:
                     self.connections -= 1
         except* (
@@ -194,10 +201,18 @@ class LineDoor:
                 log.warning("connection_refused", reason="another user")
                 return None
             return ALL
+        if len(self._unproven) >= self._most_unproven:
+            oldest = next(iter(self._unproven))
+            del self._unproven[oldest]
+            oldest.cancel()
         given = b""
-        with anyio.move_on_after(TOKEN_SECONDS):
-            while not given.endswith(b"\n") and len(given) < TOKEN_BYTES:
-                given += await stream.receive(1)  # byte by byte: the rest is not ours to take
+        with anyio.move_on_after(TOKEN_SECONDS) as waiting:
+            self._unproven[waiting] = None
+            try:
+                while not given.endswith(b"\n") and len(given) < TOKEN_BYTES:
+                    given += await stream.receive(1)  # byte by byte: the rest is not ours to take
+            finally:
+                self._unproven.pop(waiting, None)
         rights = self._tokens.rights(given.strip())
         if rights is None:
             log.warning("connection_refused", reason="token")

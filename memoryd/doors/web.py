@@ -5,7 +5,7 @@ friend."""
 from __future__ import annotations
 
 import socket
-from collections.abc import Container
+from collections.abc import Container, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -22,11 +22,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memoryd import __version__
 from memoryd.doors.gate import Gate
-from memoryd.doors.rate import Rate, RateLimited, too_fast
+from memoryd.doors.rate import Rate, RateLimited, TooManyConnections, too_fast
 from memoryd.doors.rights import NONE, Tokens
 from memoryd.doors.server import McpServer
-from memoryd.doors.sessions import PEER, RIGHTS, Peer
-from memoryd.doors.web_limit import limited
+from memoryd.doors.sessions import MCP_HEADER, PEER, RIGHTS, Peer
+from memoryd.doors.web_body import Bodies
+from memoryd.doors.web_limit import PROVE, limited
+from memoryd.doors.web_sessions import Sessions
+from memoryd.fair import CALLER
 from memoryd.hosts import hosts_served, origins_served
 from memoryd.settings import DoorSettings
 
@@ -55,16 +58,17 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if refusal := self._refusal(scope["path"], headers):
+            if refusal := self._refusal(scope, headers):
                 await refusal(scope, receive, send)
                 return
             scope[RIGHTS] = rights = self._tokens.rights(_shown(headers))
-            PEER.set(
-                Peer(None, rights=rights or NONE)
-            )  # what a session is called comes with each request
+            # What a session is called comes with each request.
+            PEER.set(Peer(None, rights=rights or NONE))
+            CALLER.set(_caller(scope, headers))
         await self._app(scope, receive, send)
 
-    def _refusal(self, path: str, headers: Headers) -> JSONResponse | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+        path = scope["path"]
         if headers.get("host", "").lower() not in self._hosts:
             return _no(421, "host_refused", HOST_REFUSED)
         origin = headers.get("origin")
@@ -72,6 +76,8 @@ class Guard:
             return _no(403, "origin_refused", "Pages of other sites may not call memoryd.")
         if path not in OPEN_PATHS and self._tokens.rights(_shown(headers)) is None:
             return _no(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
+        if path not in OPEN_PATHS and PROVE in scope and not scope[PROVE]():
+            return _no(503, TooManyConnections.code, "There are too many connections already.")
         if path not in OPEN_PATHS and not self._rate.allows():
             return _no(429, RateLimited.code, too_fast(self._most).message)
         return None
@@ -81,6 +87,13 @@ def _shown(headers: Headers) -> bytes:
     """The token that a request brings."""
     scheme, _, token = headers.get("authorization", "").encode().partition(b" ")
     return token if scheme == b"Bearer" else b""
+
+
+def _caller(scope: Scope, headers: Headers) -> Hashable:
+    """Who shares a turn: a session of the protocol, else all requests from one address, for a
+    client without a session may open a connection for each request."""
+    address = scope.get("client") or ("", 0)
+    return ("http", headers.get(MCP_HEADER) or address[0])
 
 
 def _no(status: int, code: str, message: str) -> JSONResponse:
@@ -104,11 +117,14 @@ def web_app(
     app: Starlette = server.lowlevel.streamable_http_app(
         custom_starlette_routes=[Route("/health", health)],
         max_request_body_size=doors.max_line_bytes,
+        session_idle_timeout=doors.http_session_idle,
+        max_sessions=None,  # see `Sessions`
         # Checked by Guard already, and more strictly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     hosts, origins = hosts_served(doors, port), origins_served(doors, port)
-    return Guard(app, tokens, hosts, origins, doors.max_calls_per_second)
+    bodies = Bodies(Sessions(app, doors.http_max_sessions), doors.max_line_bytes)
+    return Guard(bodies, tokens, hosts, origins, doors.max_calls_per_second)
 
 
 async def serve_web(
@@ -124,7 +140,9 @@ async def serve_web(
     app = web_app(server, gate, doors, tokens, listening.getsockname()[1])
     config = uvicorn.Config(
         app,
-        http=limited(doors.max_connections),
+        http=limited(doors.max_connections, doors.max_unauthenticated),
+        timeout_keep_alive=doors.http_idle,
+        ws="none",  # there is none, and its connections would not be counted
         log_config=None,
         access_log=False,
         server_header=False,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 
 from memoryd.engine.parts import Parts
 from memoryd.engine.passages import row_terms
+from memoryd.fair import in_thread
 from memoryd.model import Memory, lead_of
 from memoryd.ports import Passage, Record
 
@@ -39,7 +39,7 @@ async def commit(parts: Parts, record: Record) -> None:
     record = replace(record, revision=secrets.randbits(62) | 1)
     found = None
     if len(record.memory.content) > LONG:
-        found = await anyio.to_thread.run_sync(row_terms, record)
+        found = await in_thread(row_terms, record)
     with anyio.CancelScope(shield=True):
         known = parts.index.get(record.memory.id) is not None
         parts.index.tables[0].reserve(len(record.passages) or 1)

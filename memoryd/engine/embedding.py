@@ -2,14 +2,15 @@
 
 Documents and queries have a lane each. A lane takes whatever waits, encodes it in one batch
 on a thread, and hands the vectors out. One lane for both was rejected: a search would wait
-for the batch of a bulk store. Jobs in a lane take turns, so that one very long text does not
-hold up the short ones behind it.
+for the batch of a bulk store. In a lane callers take turns, and so do the jobs of one caller:
+neither many texts of another nor one very long text holds up a short one. While a few callers
+wait, batches are smaller, so that none waits long for a batch that is mostly another's.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import BadVector, EmbedError, MemorydError
+from memoryd.fair import CALLER, THREADS, FairQueue, in_thread
 from memoryd.ports import Encoder, Passage, Reranker, Shelf
 from memoryd.settings import EmbeddingSettings
 
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float32]
 Vectors = NDArray[np.float32]  # one row a text
-RUNNERS = 2  # batches of a lane that may be under way
-TURN = 4  # texts that a job may put into a batch before the next job has its turn
-BATCH_CHARS = 16_000  # bounds the time of one batch, whatever the texts' lengths
+RUNNERS = THREADS  # batches of a lane that may be under way: a core for each
+# These bound the time of a batch, whatever the texts' lengths: about one passage; a few queries,
+# because somebody waits for each of them.
+BATCH_CHARS, QUERY_CHARS = 1_250, 300
+SHARES = 4  # into which a batch is divided while several callers wait
 LONG = 2_000  # characters from which splitting is worth a thread
 
 
@@ -61,14 +65,19 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=16).digest()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Job:
     texts: list[str]
     vectors: list[Vector | None]
     todo: deque[int]
+    caller: Hashable
     done: anyio.Event = field(default_factory=anyio.Event)
     left: int = 0
     error: MemorydError | None = None
+
+    @property
+    def next_chars(self) -> int:
+        return len(self.texts[self.todo[0]])
 
 
 class Lane:
@@ -79,7 +88,7 @@ class Lane:
         self._query = query
         self._batch_size = settings.batch_size
         self._cache = VectorCache(settings.cache_size)
-        self._jobs: deque[_Job] = deque()
+        self._jobs: FairQueue[_Job] = FairQueue()
         self._work = anyio.Event()
         self._idle = RUNNERS
 
@@ -88,10 +97,13 @@ class Lane:
         vectors = [self._cache.get(text) for text in texts]
         todo = deque(i for i, vector in enumerate(vectors) if vector is None)
         if todo:
-            job = _Job(list(texts), vectors, todo, left=len(todo))
-            self._jobs.append(job)
+            job = _Job(list(texts), vectors, todo, CALLER.get(), left=len(todo))
+            self._jobs.push(job, job.caller)
             self._work.set()
-            await job.done.wait()
+            try:
+                await job.done.wait()
+            finally:  # cancelled: nobody wants the rest
+                self._jobs.remove(job, job.caller)
             if job.error is not None:
                 raise job.error
         return [vector for vector in vectors if vector is not None]
@@ -124,14 +136,18 @@ class Lane:
         batch: list[tuple[_Job, int]] = []
         chars = 0
         most = self._share()
-        while self._jobs and len(batch) < most and chars < BATCH_CHARS:
-            job = self._jobs.popleft()
-            for _ in range(min(TURN, len(job.todo), most - len(batch))):
-                i = job.todo.popleft()
-                batch.append((job, i))
-                chars += len(job.texts[i])
+        callers = self._jobs.callers
+        room = QUERY_CHARS if self._query else BATCH_CHARS
+        if callers > 1:
+            room = min(room, callers * room // SHARES)
+        while self._jobs and len(batch) < most:
+            chars += self._jobs.peek().next_chars
+            if batch and chars > room:
+                break
+            job = self._jobs.pop()
+            batch.append((job, job.todo.popleft()))
             if job.todo:
-                self._jobs.append(job)
+                self._jobs.push(job, job.caller)
         return batch
 
     async def _encode(self, batch: list[tuple[_Job, int]]) -> None:
@@ -223,7 +239,7 @@ class Embedding:
         if self.encoder is None:
             return ()
         if len(text) > LONG:
-            spans = await anyio.to_thread.run_sync(self.encoder.split, text, lead)
+            spans = await in_thread(self.encoder.split, text, lead)
         else:
             spans = self.encoder.split(text, lead)
         vectors = await self._lanes[0].embed([lead + text[start:end] for start, end in spans])

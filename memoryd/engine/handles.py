@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
-import anyio.to_thread
-
 from memoryd.engine.index import Entry
 from memoryd.engine.parts import Parts
+from memoryd.fair import in_thread
 from memoryd.model import Memory, MemoryType, is_expired
 
 
@@ -28,13 +27,13 @@ class Handles:
 async def memory_handles(parts: Parts, prefix: str, most: int) -> Handles:
     """Names, then ids, that begin with `prefix` in any case; names in order, newest ids first."""
     entries, now = parts.index.entries(), parts.clock()
-    return await anyio.to_thread.run_sync(_of_memories, entries, now, prefix.casefold(), most)
+    return await in_thread(_of_memories, entries, now, prefix.casefold(), most)
 
 
 async def session_handles(parts: Parts, prefix: str, most: int) -> Handles:
     """The ids of sessions with messages that begin with `prefix`; the latest session first."""
     entries, now = parts.index.entries(), parts.clock()
-    return await anyio.to_thread.run_sync(_of_sessions, entries, now, prefix.casefold(), most)
+    return await in_thread(_of_sessions, entries, now, prefix.casefold(), most)
 
 
 def _of_memories(entries: Sequence[Entry | None], now: float, prefix: str, most: int) -> Handles:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import anyio.to_thread
-
 from memoryd.engine import checks
 from memoryd.engine.filters import asked_filter
 from memoryd.engine.former import Former
@@ -16,6 +14,7 @@ from memoryd.engine.pipeline import STEPS, Trail, run
 from memoryd.engine.terms import numbers, terms
 from memoryd.engine.vectors import Floats
 from memoryd.errors import EmbedError, InvalidInput
+from memoryd.fair import in_thread, turn
 from memoryd.model import Filter, Page
 
 NO_WORDS = "There is no word in the query to search for."
@@ -58,33 +57,33 @@ class Recall:
         zone = parts.lifetimes.zone
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
-        on_thread = len(text) > LONG
-        words = await anyio.to_thread.run_sync(terms, text) if on_thread else terms(text)
+        words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
         former = parts.embedding.former
         if words:
             vector, warnings = await self._vector(text, former)
-            if former is not parts.embedding.former:  # it has gone meanwhile
+        async with turn():  # before anything is gathered, or writes would overtake it
+            if words and former is not parts.embedding.former:  # it has gone meanwhile
                 former = parts.embedding.former
                 vector, warnings = await self._vector(text, former)
-        trail = Trail(
-            text=text,
-            vector=vector,
-            terms=words,
-            numbers=numbers(text),
-            filter=filter,
-            now=parts.clock(),  # after the wait for the model: what expired meanwhile is out
-            count=count,
-            least=least,
-            index=parts.index,
-            store=parts.store,
-            by=settings,
-            former=former,
-            max_tokens=budget,
-            reranker=parts.embedding.reranker,
-            warnings=warnings,
-        )
-        await run(trail, STEPS)
+            trail = Trail(
+                text=text,
+                vector=vector,
+                terms=words,
+                numbers=digits,
+                filter=filter,
+                now=parts.clock(),  # after all waiting: what expired meanwhile is out
+                count=count,
+                least=least,
+                index=parts.index,
+                store=parts.store,
+                by=settings,
+                former=former,
+                max_tokens=budget,
+                reranker=parts.embedding.reranker,
+                warnings=warnings,
+            )
+            await run(trail, STEPS)
         hits = trail.hits if explain else [replace(hit, why=None) for hit in trail.hits]
         return Page(tuple(hits), tuple(dict.fromkeys(trail.warnings)))  # a step may run again
 
@@ -106,6 +105,11 @@ class Recall:
         if embedding.rerank_trouble:
             warnings.append(f"{embedding.rerank_trouble} Results are not reranked.")
         return vector, warnings
+
+
+def _read(text: str) -> tuple[list[int], set[int]]:
+    """The terms of a query, and those of them that have digits."""
+    return terms(text), numbers(text)
 
 
 def _check_order(filter: Filter) -> None:

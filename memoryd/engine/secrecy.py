@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import anyio.to_thread
-
 from memoryd.engine import checks
 from memoryd.errors import InvalidInput
+from memoryd.fair import in_thread
 from memoryd.metadata import check_metadata
 from memoryd.model import Memory
 from memoryd.scrub import mask, mask_metadata
@@ -28,7 +27,7 @@ async def without_secrets(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """As `masked_fields`; what is long is read on another thread."""
     if fields.get("metadata") or len(fields.get("content") or "") > SHORT:
-        return await anyio.to_thread.run_sync(masked_fields, fields, settings)
+        return await in_thread(masked_fields, fields, settings)
     return masked_fields(fields, settings)
 
 

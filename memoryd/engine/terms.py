@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
 import Stemmer
+
+from memoryd.normal import normalized
 
 # Marks that belong to the word before them; Python's \w leaves them out.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
@@ -115,8 +116,8 @@ def _folded(text: str) -> str:
     where a word ends."""
     if text.isascii():
         return text
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFC", plain.translate(_LETTERS))
+    plain = _ACCENTS.sub("", normalized("NFKD", text))
+    return normalized("NFC", plain.translate(_LETTERS))
 
 
 def _terms_of(chunk: str) -> tuple[int, ...]:

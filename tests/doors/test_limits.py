@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from memoryd.doors.rate import Rate
 from memoryd.doors.tokens import read_token
 from memoryd.errors import MemorydError
 from tests.daemons import Daemon, Lines
+from tests.doors.clients import HELLO
 from tests.processes import free_port
 
 MOST = 3
@@ -27,8 +29,22 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_HTTP_PORT": str(free_port()),
         "MEMORYD_DOORS_MAX_CONNECTIONS": str(MOST),
         "MEMORYD_DOORS_MAX_CALLS_PER_SECOND": "20",
+        "MEMORYD_DOORS_HTTP_MAX_SESSIONS": "2",
     }
     running = Daemon(tmp_path_factory.mktemp("limits") / "data", **settings).start()
+    yield running
+    assert running.stop() == 0, running.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that waits for nobody."""
+    settings = {
+        "MEMORYD_DOORS_HTTP_PORT": str(free_port()),
+        "MEMORYD_DOORS_HTTP_SESSION_IDLE": "1",
+        "MEMORYD_DOORS_HTTP_IDLE": "1",
+    }
+    running = Daemon(tmp_path_factory.mktemp("hasty") / "data", **settings).start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 
@@ -109,11 +125,34 @@ def test_one_connection_too_many_is_told_so(narrow: Daemon, tcp: bool) -> None:
             lines.__exit__()
 
 
+def _ask(link: socket.socket, token: str) -> int:
+    """The status of a request on this connection, which stays open."""
+    port = link.getpeername()[1]
+    head = f"GET /x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}"
+    link.sendall(head.encode() + b"\r\n\r\n")
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        data = link.recv(4096)
+        assert data, "closed"
+        answer += data
+    return int(answer.split()[1])
+
+
+def _wait_for(status: int, url: str) -> None:
+    """Connections of a test before may only just be closing."""
+    deadline = time.monotonic() + 60
+    while httpx.get(url, trust_env=False).status_code != status:
+        assert time.monotonic() < deadline
+
+
 def test_the_http_door_counts_idle_connections(narrow: Daemon) -> None:
     port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
+    token = read_token(narrow.folder / "token")
     url = f"http://127.0.0.1:{port}/health"
-    held = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST)]
+    _wait_for(200, url)
+    held = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(MOST)]
     try:
+        assert {_ask(link, token) for link in held} <= {404, 429}
         answer = httpx.get(url, trust_env=False)
         assert answer.status_code == 503
         assert answer.json()["error"]["code"] == "too_many_connections"
@@ -122,9 +161,65 @@ def test_the_http_door_counts_idle_connections(narrow: Daemon) -> None:
     finally:
         for link in held:
             link.close()
+    _wait_for(200, url)
+
+
+def test_idle_http_connections_are_closed(hasty: Daemon) -> None:
+    port = int(hasty.settings["MEMORYD_DOORS_HTTP_PORT"])
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as link:
+        assert _ask(link, read_token(hasty.folder / "token")) == 404
+        while link.recv(4096):  # the rest of the answer, then its end
+            pass
+
+
+def test_the_session_that_was_not_used_for_long_gives_way(narrow: Daemon) -> None:
+    with _sessions(narrow) as (client, opened):
+        first, second = opened(), opened()
+        assert _listed(client, first) == 200  # so the second is the one that was not used
+        third = opened()
+        assert _listed(client, second) == 404
+        assert _listed(client, first) == _listed(client, third) == 200
+
+
+def test_a_session_that_nobody_uses_ends(hasty: Daemon) -> None:
+    with _sessions(hasty) as (client, opened):
+        session = opened()
+        deadline = time.monotonic() + 60
+        while _listed(client, session) != 404:
+            assert time.monotonic() < deadline
+            time.sleep(1.5)  # nothing tells that it is over, and asking begins its time anew
+
+
+@contextmanager
+def _sessions(daemon: Daemon) -> Iterator[tuple[httpx.Client, Callable[[], str]]]:
+    headers = {
+        "Authorization": f"Bearer {read_token(daemon.folder / 'token')}",
+        "Accept": "application/json, text/event-stream",
+    }
+    url = f"http://127.0.0.1:{daemon.settings['MEMORYD_DOORS_HTTP_PORT']}"
+    with httpx.Client(trust_env=False, timeout=60, headers=headers, base_url=url) as client:
+
+        def opened() -> str:
+            answer = _patiently(lambda: client.post("/mcp", json=HELLO))
+            assert answer.status_code == 200, answer.text
+            session: str = answer.headers["Mcp-Session-Id"]
+            return session
+
+        yield client, opened
+
+
+def _listed(client: httpx.Client, session: str) -> int:
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    headers = {"Mcp-Session-Id": session}
+    return _patiently(lambda: client.post("/mcp", json=ask, headers=headers)).status_code
+
+
+def _patiently(ask: Callable[[], httpx.Response]) -> httpx.Response:
+    """The answer, though calls of a test before may have used up the rate."""
     deadline = time.monotonic() + 60
-    while httpx.get(url, trust_env=False).status_code != 200:  # those are closing
+    while (answer := ask()).status_code == 429:
         assert time.monotonic() < deadline
+    return answer
 
 
 @pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost:"], ids=["none", "half"])

@@ -128,7 +128,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
     tokens = Tokens("right", "right, too")
     guard = web.Guard(lambda *_: None, tokens, {"h"})  # type: ignore[arg-type]
     headers: Any = {"host": "h", "authorization": "Bearer wrong"}
-    assert guard._refusal("/mcp", headers) is not None
+    assert guard._refusal({"path": "/mcp"}, headers) is not None
     assert seen == [(b"wrong", b"right"), (b"wrong", b"right, too")]
     for name in ("doors/web.py", "doors/sockets.py", "doors/rights.py"):
         tree = ast.parse((Path(memoryd.__file__).parent / name).read_text())

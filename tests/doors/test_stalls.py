@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import httpx
 import pytest
 from anyio.abc import SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
@@ -21,8 +22,10 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from memoryd.adapters.embed_hash import HashEncoder
 from memoryd.doors.gate import Gate
 from memoryd.doors.lines import MAX_VALUES, BadLine, Connection, Limits, parse, values_in
+from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
+from memoryd.doors.web import web_app
 from memoryd.engine.engine import run_engine
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE
@@ -92,6 +95,9 @@ def worst() -> dict[str, dict[str, Any]]:
         "passwords": tool("store_memory", content=login),
         "passwords in a turn": tool("add_turn", role="user", content=login),
         "wide passwords": tool("store_memory", content="\uff4cogin a password " * 4_500),
+        "marks": tool("store_memory", content="\u0300\u0327" * 25_000),
+        "marks in a query": tool("search_memories", query="\u0300\u0327" * 5_000),
+        "numbers in a query": tool("search_memories", query="1 " * 5_000),
         "open quotes": tool("store_memory", content="password='" * 9_900),
         "URLs": tool("store_memory", content="://a:" * 19_000),
         "passwords in metadata": tool(
@@ -164,6 +170,46 @@ async def test_no_message_holds_up_the_others(tmp_path: Path) -> None:
     assert all(len(line) <= Limits().line_bytes for line in lines.values())
     found = await stalls(tmp_path, lines)
     assert {name: spent for name, spent in found.items() if spent > MOST} == {}
+
+
+async def test_no_request_over_http_holds_up_the_others(tmp_path: Path) -> None:
+    bodies = {name: line_of(message) for name, message in worst().items()}
+    found = await stalls_over_http(tmp_path, bodies)
+    assert {name: spent for name, spent in found.items() if spent > MOST} == {}
+
+
+async def stalls_over_http(path: Path, bodies: dict[str, bytes]) -> dict[str, float]:
+    """The same as `stalls` for the HTTP door's application, called without a network."""
+    config = Config(MemorySettings(path=path), embedding=EmbeddingSettings(backend="hash"))
+    gate, found = Gate(), {}
+    server = McpServer(gate, Status(gate, path))
+    app = web_app(server, gate, config.doors, Tokens("token"), 80)
+    headers = {
+        "Authorization": "Bearer token",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    client = httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:80", headers=headers
+    )
+    async with (
+        run_engine(config, RamStore(), HashEncoder(), 384) as engine,
+        server.lowlevel.session_manager.run(),
+        client,
+    ):
+        gate.open(engine)
+        hello = line_of({"method": "initialize", "params": INITIALIZE})
+        answer = await client.post("/mcp", content=hello)
+        client.headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]
+        for name, body in bodies.items():
+            lag = Lag()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lag.run)
+                answer = await client.post("/mcp", content=body)
+                assert answer.status_code in (200, 400, 413), answer.text
+                tasks.cancel_scope.cancel()
+            found[name] = lag.longest
+    return found
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
+import httpx
 import pytest
 
+from memoryd.doors.lines import MAX_VALUES
+from memoryd.doors.web_body import Bodies
 from tests.daemons import Daemon
-from tests.doors.clients import get, post
+from tests.doors.clients import address, get, post
 
 
 def test_the_token_opens_the_door(daemon: Daemon, token: str) -> None:
@@ -58,3 +62,45 @@ def test_health_says_that_it_lives_and_nothing_else(daemon: Daemon) -> None:
 def test_other_paths_are_closed(daemon: Daemon, token: str) -> None:
     assert get(daemon, "/").status_code == 401
     assert get(daemon, "/", Authorization=f"Bearer {token}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b'{"k": [' + b"0," * 140_000 + b"0]}", 400, str(MAX_VALUES)),
+        (b'{"k": "' + b"x" * 1_000_000 + b'"}', 413, "1000000 bytes"),
+    ],
+    ids=["values", "bytes"],
+)
+def test_a_body_over_the_limits_is_refused_before_it_is_parsed(
+    daemon: Daemon, token: str, body: bytes, status: int, said: str
+) -> None:
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    with httpx.Client(trust_env=False, timeout=60, headers=headers) as client:
+        answer = client.post(address(daemon) + "/mcp", content=body)
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"] == -32600
+    assert said in answer.json()["error"]["message"]
+
+
+@pytest.mark.anyio
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    sent: list[Any] = []
+
+    async def never() -> Any:
+        await anyio.sleep_forever()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def app(*args: Any) -> None:
+        raise AssertionError("there is no body to serve")
+
+    scope = {"type": "http", "method": "POST"}
+    with anyio.fail_after(60):
+        await Bodies(app, 1000, seconds=0.01)(scope, never, send)
+    assert sent[0]["status"] == 408

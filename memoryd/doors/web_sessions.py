@@ -1,0 +1,137 @@
+"""A limit on the protocol's sessions at the HTTP door, which clients open and seldom end.
+
+When there are as many as there may be and one more is opened, the one that was not used for the
+longest time is ended; its client is told 404 and opens another, as the protocol has it. What was
+stored under it is not touched. Only if every session has a request under way is a new one refused.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import structlog
+from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memoryd.doors import render
+from memoryd.doors.sessions import MCP_HEADER
+from memoryd.errors import MemorydError
+
+log = structlog.get_logger()
+VERSION_HEADER = "Mcp-Protocol-Version"
+
+
+class TooManySessions(MemorydError):
+    """Every session that there may be has a request under way."""
+
+    code = "too_many_sessions"
+    hint = "Close some, or raise doors.http_max_sessions."
+
+
+class Sessions:
+    """Knows the sessions that the application opened, and ends the oldest if there is no room."""
+
+    def __init__(self, app: ASGIApp, most: int, path: str = "/mcp") -> None:
+        self._app = app
+        self._most = most
+        self._path = path
+        # Requests under way, by session; the one that was used last is at the end.
+        self._running: OrderedDict[str, int] = OrderedDict()
+        self._opening = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != self._path:
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if session := headers.get(MCP_HEADER):
+            await self._serve(session, scope, receive, send)
+        elif scope["method"] == "POST" and _has_sessions(headers.get(VERSION_HEADER)):
+            await self._open(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _serve(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
+        async def watched(message: Message) -> None:
+            is_gone = message.get("status") == 404 or scope["method"] == "DELETE"
+            if message["type"] == "http.response.start" and is_gone:
+                self._running.pop(session, None)
+            if _is_last(message):  # before its client can know, and open another
+                self._count(session, -1)
+            await send(message)
+
+        self._count(session, 1)
+        await self._app(scope, receive, watched)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        opened: str | None = None
+
+        async def watched(message: Message) -> None:
+            nonlocal opened
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                opened = Headers(raw=message["headers"]).get(MCP_HEADER)
+                if opened:
+                    self._opening -= 1
+                    self._running[opened] = 1
+            if opened and _is_last(message):
+                self._count(opened, -1)
+            await send(message)
+
+        self._opening += 1
+        try:
+            if await self._make_room():
+                await self._app(scope, receive, watched)
+            else:
+                told = TooManySessions(f"There are {self._most} sessions, all in use.")
+                await JSONResponse({"error": render.error(told)}, 503)(scope, receive, send)
+        finally:
+            self._opening -= opened is None
+
+    def _count(self, session: str, more: int) -> None:
+        if session in self._running:
+            self._running[session] += more
+            self._running.move_to_end(session)
+
+    async def _make_room(self) -> bool:
+        """End idle sessions until there is room for those that are being opened."""
+        while len(self._running) + self._opening > self._most:
+            idle = next((id for id, count in self._running.items() if not count), None)
+            if idle is None:
+                return False
+            del self._running[idle]
+            await self._end(idle)
+        return True
+
+    async def _end(self, session: str) -> None:
+        """As if its client had ended it."""
+        log.info("session_ended", reason="too many", most=self._most)
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "DELETE",
+            "scheme": "http",
+            "path": self._path,
+            "raw_path": self._path.encode(),
+            "query_string": b"",
+            "headers": [(MCP_HEADER.lower().encode(), session.encode())],
+        }
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Message) -> None:
+            return
+
+        await self._app(scope, receive, send)
+
+
+def _has_sessions(version: str | None) -> bool:
+    """Whether a request of this version of the protocol may open one; the newest has none."""
+    return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _is_last(message: Message) -> bool:
+    return message["type"] == "http.response.body" and not message.get("more_body", False)

@@ -1,0 +1,118 @@
+"""Fairness between callers: whoever shares something scarce takes turns, however much each wants.
+
+A caller is a connection. Its door names it in `CALLER`, and every task and thread that works for
+it inherits that; what the daemon does by itself has no name and counts as one caller. A queue that
+is shared by all is a `FairQueue`, so nothing in between has to know who calls.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
+from typing import Generic, TypeVar
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+CALLER: ContextVar[Hashable] = ContextVar("caller", default=None)
+# Threads that compute for callers at a time. More than there are cores would only make each of
+# them slower, and the one that is waited for with them.
+THREADS = max(2, min(4, os.cpu_count() or 1))
+
+
+class FairQueue(Generic[Item]):
+    """First in, first out for each caller, and a turn for each caller after the other."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Hashable, deque[Item]] = OrderedDict()  # whose turn is next
+
+    def push(self, item: Item, caller: Hashable) -> None:
+        self._waiting.setdefault(caller, deque()).append(item)
+
+    def peek(self) -> Item:
+        """What `pop` would return."""
+        return next(iter(self._waiting.values()))[0]
+
+    def pop(self) -> Item:
+        """The next item of the caller whose turn it is; then it is the next caller's turn."""
+        caller, items = self._waiting.popitem(last=False)
+        item = items.popleft()
+        if items:
+            self._waiting[caller] = items
+        return item
+
+    def remove(self, item: Item, caller: Hashable) -> None:
+        """Take back what was pushed and not yet popped."""
+        items = self._waiting.get(caller, deque())
+        if item in items:
+            items.remove(item)
+        if not items:
+            self._waiting.pop(caller, None)
+
+    @property
+    def callers(self) -> int:
+        """How many callers wait."""
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Item]:
+        for items in self._waiting.values():
+            yield from items
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+
+class FairLimiter:
+    """At most so many inside at a time; those that wait get in by turns of their callers."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self.waiting: FairQueue[anyio.Event] = FairQueue()
+
+    async def __aenter__(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        caller, turn = CALLER.get(), anyio.Event()
+        self.waiting.push(turn, caller)
+        try:
+            await turn.wait()
+        except BaseException:
+            if turn.is_set():
+                self._leave()
+            else:
+                self.waiting.remove(turn, caller)
+            raise
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self.waiting:
+            self.waiting.pop().set()
+        else:
+            self._free += 1
+
+
+_turns: RunVar[FairLimiter] = RunVar("turns")
+
+
+def turn() -> FairLimiter:
+    """A block inside which a caller may compute on a thread. Turns do not nest."""
+    try:
+        return _turns.get()
+    except LookupError:
+        _turns.set(FairLimiter(THREADS))
+        return _turns.get()
+
+
+async def in_thread(work: Callable[..., Answer], *args: object) -> Answer:
+    """Compute on a thread what would hold up the event loop, when it is the caller's turn."""
+    async with turn():
+        return await anyio.to_thread.run_sync(work, *args)

@@ -1,0 +1,91 @@
+"""Connections that have not shown the token: few, and never in the way of those that have."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import pytest
+
+from memoryd.doors import sockets, web_limit
+from memoryd.doors.gate import Gate
+from memoryd.doors.lines import Limits
+from memoryd.doors.rights import Tokens
+from memoryd.doors.server import McpServer
+from memoryd.doors.sockets import LineDoor, bind_tcp
+from memoryd.doors.status import Status
+from memoryd.doors.web import serve_web
+from memoryd.settings import DoorSettings
+
+pytestmark = pytest.mark.anyio
+MOST, UNPROVEN = 3, 4
+
+
+@asynccontextmanager
+async def served(door: str, path: Path) -> AsyncIterator[int]:
+    """The port of a door with tight limits."""
+    gate = Gate()
+    server = McpServer(gate, Status(gate, path))
+    listening = bind_tcp("127.0.0.1", 0)
+    port: int = listening.getsockname()[1]
+    async with anyio.create_task_group() as tasks:
+        if door == "tcp":
+            lines = LineDoor(server.lowlevel, Limits(), MOST, Tokens("token"), unproven=UNPROVEN)
+            await tasks.start(lines.serve, listening)
+        else:
+            doors = DoorSettings(max_connections=MOST, max_unauthenticated=UNPROVEN)
+            await tasks.start(serve_web, server, gate, doors, Tokens("token"), listening)
+        yield port
+        tasks.cancel_scope.cancel()
+
+
+async def proven(door: str, port: int, stream: anyio.abc.ByteStream) -> bytes:
+    """The first bytes of the answer to a call with the token."""
+    if door == "tcp":
+        await stream.send(b'token\n{"jsonrpc": "2.0", "id": 1, "method": "nothing"}\n')
+    else:
+        head = f"GET /x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer token\r\n\r\n"
+        await stream.send(head.encode())
+    return await stream.receive()
+
+
+@pytest.mark.parametrize("door", ["tcp", "http"])
+async def test_who_has_no_token_does_not_keep_out_who_has(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "TOKEN_SECONDS", 3600.0)
+    monkeypatch.setattr(web_limit, "HEADER_SECONDS", 3600.0)
+    with anyio.fail_after(60):
+        async with served(door, tmp_path) as port, AsyncExitStack() as stack:
+
+            async def connected() -> anyio.abc.SocketStream:
+                stream = await anyio.connect_tcp("127.0.0.1", port)
+                return await stack.enter_async_context(stream)
+
+            silent = [await connected() for _ in range(3 * UNPROVEN)]
+            for stream in silent[: 2 * UNPROVEN]:  # the oldest give way
+                with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                    await stream.receive()
+            answers = [await proven(door, port, await connected()) for _ in range(MOST)]
+            assert all(b"nothing" in a or b"-32" in a or b" 404 " in a for a in answers), answers
+            # Those that had the token first are served on; one more is told.
+            refused = await proven(door, port, await connected())
+            assert b"too_many_connections" in refused
+
+
+@pytest.mark.parametrize("door", ["tcp", "http"])
+async def test_a_connection_that_waited_is_told_when_there_is_no_room_for_it(
+    door: str, tmp_path: Path
+) -> None:
+    with anyio.fail_after(60):
+        async with served(door, tmp_path) as port, AsyncExitStack() as stack:
+            streams = []
+            for _ in range(MOST + 1):
+                stream = await anyio.connect_tcp("127.0.0.1", port)
+                streams.append(await stack.enter_async_context(stream))
+            answers = [await proven(door, port, stream) for stream in streams]
+            refused = [b"too_many_connections" in answer for answer in answers]
+            assert refused == [False] * MOST + [True]

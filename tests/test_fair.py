@@ -1,0 +1,78 @@
+"""Turns between callers: queues and limiters."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from memoryd.fair import CALLER, FairLimiter, FairQueue
+from tests.processes import until
+
+pytestmark = pytest.mark.anyio
+
+
+def test_callers_take_turns_and_each_keeps_its_order() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for item in ("a1", "a2", "a3", "b1", "c1", "c2"):
+        queue.push(item, item[0])
+    assert (len(queue), queue.callers) == (6, 3)
+    found = []
+    while queue:
+        assert queue.peek() in list(queue)
+        found.append(queue.pop())
+        if found[-1] == "a2":
+            queue.push("b2", "b")
+    assert found == ["a1", "b1", "c1", "a2", "c2", "a3", "b2"]
+
+
+def test_what_was_taken_back_does_not_come() -> None:
+    queue: FairQueue[str] = FairQueue()
+    queue.push("a", "one")
+    queue.push("b", "other")
+    queue.remove("a", "one")
+    queue.remove("c", "other")  # never pushed
+    queue.remove("d", "nobody")
+    assert [queue.pop()] == ["b"]
+    assert not queue
+    assert queue.callers == 0
+
+
+async def test_who_waits_at_a_limiter_gets_in_by_turns() -> None:
+    limiter, order = FairLimiter(1), []
+
+    async def work(caller: str, number: int) -> None:
+        CALLER.set(caller)
+        async with limiter:
+            order.append(f"{caller}{number}")
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(work, "a", number)
+        tasks.start_soon(work, "b", 0)
+    assert order.index("b0") <= 2
+    assert [name for name in order if name != "b0"] == [f"a{n}" for n in range(5)]
+
+
+async def test_a_limiter_lets_nobody_in_for_those_who_went_away() -> None:
+    """Whether they still waited, or had just been let in."""
+    limiter = FairLimiter(1)
+
+    async def wait() -> None:
+        async with limiter:
+            await anyio.lowlevel.checkpoint()  # where it is cancelled, if it came so far
+
+    for inside in (False, True):
+        async with anyio.create_task_group() as tasks:
+            async with limiter:
+                tasks.start_soon(wait)
+                await until(lambda: len(limiter.waiting) == 1)
+                if not inside:
+                    tasks.cancel_scope.cancel()
+                    with anyio.CancelScope(shield=True):
+                        await until(lambda: len(limiter.waiting) == 0)
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(30):
+            async with limiter:
+                pass
