@@ -40,6 +40,7 @@ MAX_TERMS = 128  # of a query; the rarest are kept
 PACKED = 250_000  # postings in a piece of a snapshot, about
 RARE = 100  # a term in at most one row of so many is rare
 COVERAGE_STEPS = 128  # in which the coverage by chance is computed
+BY_CHANCE = 0.25  # rows expected to cover so much, from which on it is no more than chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,9 @@ class Lookup:
         return covered
 
     def chance_coverage(self) -> float:
-        """The coverage that at least one row would reach if every term fell on rows by chance,
-        independently of the others and as often as it does."""
+        """The coverage that a row may well reach if every term falls on rows by chance,
+        independently of the others and as often as it does. A word that only one row has is
+        therefore no more than chance; two such words in one row are more."""
         rows = int(np.count_nonzero(self.lengths))
         shares = np.zeros(COVERAGE_STEPS + 1)  # of rows, by how much they cover
         shares[0] = 1.0
@@ -112,7 +114,7 @@ class Lookup:
                 with_term = np.concatenate([np.zeros(step), shares[:-step]])
                 shares = (1.0 - holds) * shares + holds * with_term
         expected = rows * shares[::-1].cumsum()[::-1]  # rows that cover at least so much
-        return float(np.flatnonzero(expected >= 1.0).max(initial=0)) / COVERAGE_STEPS
+        return float(np.flatnonzero(expected >= BY_CHANCE).max(initial=0)) / COVERAGE_STEPS
 
     def divisors(self) -> Floats:
         """By row: what BM25 divides by. The length counts the neighbours as the words do."""

@@ -38,11 +38,12 @@ LESS = 1e-5  # what a sum of float32 can be off
 ENOUGH = 0.3  # points that must speak for a memory before a nudge counts in full
 # When words are trusted; see `trust`.
 AGREEMENT = 0.5  # what the words of memories near by meaning count beside coverage
+NEAREST = 4  # how many are near: so many times the root of how many there are
 NAMED = 0.3  # the same for a query that names a speaker
 LEAST_EVIDENCE, FULL_EVIDENCE = 0.03, 0.18  # words are silent below, have full weight above
 # A memory with nearly all words of the query, with far more of them than chance gives, or with a
 # rare number of the query is taken at its word, whatever else is known.
-SURE_COVERAGE, SURE_BEYOND_CHANCE, SURE_TRUST = 0.9, 0.3, 0.5
+SURE_COVERAGE, SURE_BEYOND_CHANCE, SURE_TRUST = 0.9, 0.4, 0.5
 CROWD = 0.05  # average word score of all memories above which words say less
 REFERENCE = 100  # a question lends what it has above the candidate at this place
 
@@ -115,14 +116,16 @@ def trust(view: View, signals: Signals, near: NDArray[np.intp], said: NDArray[np
     and by words."""
     coverage = view.best_coverage(said)
     spread = _spread(signals.words[np.union1d(near, said)])
-    shared = float(signals.words[near].mean()) if near.size else 0.0
+    memories = int(np.count_nonzero(view.allowed))
+    # A fixed number would be half of a small store, and say of it no more than the average.
+    nearest = near[: math.ceil(NEAREST * math.sqrt(memories))]
+    shared = float(signals.words[nearest].mean()) if near.size else 0.0
     beyond_chance = coverage - view.words.chance_coverage()
     evidence = beyond_chance + AGREEMENT * math.log(max(shared, 1e-3) / spread)
     evidence += NAMED * view.names_speaker
     known = (evidence - LEAST_EVIDENCE) / (FULL_EVIDENCE - LEAST_EVIDENCE)
     # As if a few more memories shared no word: the only memory there is has no crowd about it.
-    crowd = int(np.count_nonzero(view.allowed)) + PRIOR
-    average = float(np.dot(signals.words, view.allowed)) / crowd
+    average = float(np.dot(signals.words, view.allowed)) / (memories + PRIOR)
     known = min(1.0, known) * min(1.0, CROWD / max(average, 1e-6))
     sure = max((coverage - SURE_COVERAGE) / 0.1, (beyond_chance - SURE_BEYOND_CHANCE) / 0.1)
     return max(0.0, known, SURE_TRUST * min(1.0, max(sure, float(view.names_number))))

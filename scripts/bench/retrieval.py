@@ -9,9 +9,11 @@ table has, for every set and category with at least 20 questions, ours beside th
 and words alone: ours must not lose to its better half. With `--rerank` ours is asked twice, without
 and with it, and the table tells what each search took.
 
-Without names, every `*_dev.json` of the data directory (`--data`).
+Without names, every `*_dev.json` of the data directory (`--data`). With `--mixed` stores of several
+kinds as well (`mixtures`).
 
-Run: .venv/bin/python -m scripts.bench.retrieval [FILE ...] [--model NAME] [--rerank DIR] [--json]
+Run: .venv/bin/python -m scripts.bench.retrieval [FILE ...] [--mixed] [--model NAME] [--rerank DIR]
+[--json]
 """
 
 from __future__ import annotations
@@ -40,8 +42,10 @@ from memoryd.model import Filter
 from memoryd.ports import Encoder
 from memoryd.settings import Config
 from memoryd.wiring import open_engine
+from scripts.bench.mixtures import mixtures
 
 KS = (1, 5, 10, 25)
+FACTS = Path(__file__).parents[2] / "tests" / "data" / "facts.json"
 FEWEST = 20  # questions of a category that are worth a comparison
 TOLERANCE = 0.5  # points
 MOST = 25
@@ -113,7 +117,7 @@ async def measure(data: dict[str, Any], config: Config) -> tuple[Recalls, Times]
         with tempfile.TemporaryDirectory() as folder:
             memory = replace(config.memory, path=Path(folder), max_content_bytes=10_000_000)
             async with open_engine(replace(config, memory=memory)) as engine:
-                texts = await (_tell(engine, part) if "sessions" in part else _store(engine, part))
+                texts = await _tell(engine, part) | await _store(engine, part)
                 await _ask(engine, texts, part["questions"], recalls, taken)
         print(".", end="", flush=True, file=sys.stderr)
     return recalls, taken
@@ -130,7 +134,7 @@ async def _tell(engine: Engine, conversation: dict[str, Any]) -> Texts:
             told[said.id] = ([turn["id"]], turn["text"])
 
     async with anyio.create_task_group() as sessions:
-        for session in conversation["sessions"]:
+        for session in conversation.get("sessions", ()):
             sessions.start_soon(tell, session)
     return told
 
@@ -146,7 +150,7 @@ async def _store(engine: Engine, pool: dict[str, Any]) -> Texts:
         stored.setdefault(id, ([], memory["text"]))[0].append(memory["id"])
 
     async with anyio.create_task_group() as tasks:
-        for memory in pool["memories"]:
+        for memory in pool.get("memories", ()):
             tasks.start_soon(store, memory)
     return stored
 
@@ -234,6 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--mixed", action="store_true", help="mixed stores as well")
     parser.add_argument("--model", default=Config().memory.embedding_model)
     parser.add_argument("--rerank", default="", help="folder of a cross-encoder")
     parser.add_argument("--json", action="store_true")
@@ -247,17 +252,20 @@ def main() -> None:
     config = replace(config, memory=memory, search=search)
     answers: dict[str, Any] = {"model": given.model, "rerank": given.rerank}
     summary: list[list[str]] = []
-    for file in files:
-        recalls, taken = anyio.run(measure, json.loads(file.read_text()), config)
-        median = {name: round(1000 * statistics.median(times), 1) for name, times in taken.items()}
+    sets = {file.stem: json.loads(file.read_text()) for file in files}
+    if given.mixed:
+        sets |= dict(mixtures(json.loads(FACTS.read_text()), sets))
+    for name, data in sets.items():
+        recalls, taken = anyio.run(measure, data, config)
+        median = {way: round(1000 * statistics.median(times), 1) for way, times in taken.items()}
         rows = table(recalls)
         counts = {category: len(found) for category, found in recalls["ours"].items()}
-        answers[file.stem] = rows | {"milliseconds": median}
-        summary += [[file.stem, *line] for line in compare(rows, counts)]
+        answers[name] = rows | {"milliseconds": median}
+        summary += [[name, *line] for line in compare(rows, counts)]
         if not given.json:
-            show(f"{file.stem} ({given.model})", rows, counts)
-            for name, value in median.items():
-                print(f"\nA search of {name} took {value} ms (median).", flush=True)
+            show(f"{name} ({given.model})", rows, counts)
+            for method, value in median.items():
+                print(f"\nA search of {method} took {value} ms (median).", flush=True)
     if given.json:
         print(json.dumps(answers | {"summary": summary}, indent=1))
         return
