@@ -108,10 +108,9 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 class LineDoor:
     """Serves connections of one listening socket. With tokens, the line of one must come first;
-    those that have not sent it are counted apart, `unproven` at most, and the oldest gives way to a new
-    one: whoever has no token cannot keep out who has.
-    `serves`: the data directory, at the owner's own door, who may do more there than others
-    elsewhere."""
+    those that have not sent it are counted apart, `unproven` at most, and the oldest gives way to
+    a new one: whoever has no token cannot keep out who has. `serves`: the data directory, at the
+    owner's own door, who may do more there than others elsewhere."""
 
     def __init__(
         self,
