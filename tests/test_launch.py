@@ -149,9 +149,11 @@ def test_a_second_daemon_is_refused_before_anything_is_loaded(home: Home) -> Non
 
 
 def test_an_owner_that_cannot_be_reached_is_named_at_once(home: Home) -> None:
-    """Somebody cleaned up its socket. Starting daemons would not help, so none is started."""
+    """It hangs, and somebody cleaned up its socket. Starting daemons would not help, so none is
+    started."""
     pid = home.serve("shell")
     place = home.path / "run" / "memoryd" / "memoryd.sock"
+    os.kill(pid, signal.SIGSTOP)
     place.unlink()
     began = time.monotonic()
     answers = home.ask("sdk")
@@ -168,6 +170,17 @@ def test_an_owner_that_cannot_be_reached_is_named_at_once(home: Home) -> None:
     assert json.loads(said)["error"]["code"] == "daemon_unreachable"
     assert time.monotonic() - began < 4 * PLENTY
     assert not (home.data / "daemon.start").exists()
+
+
+def test_a_socket_that_was_cleaned_up_is_made_again(home: Home) -> None:
+    pid = home.serve("shell")
+    place = home.path / "run" / "memoryd" / "memoryd.sock"
+    place.unlink()
+    end = time.monotonic() + 60
+    while not place.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert home.pids("sdk") == {pid}
 
 
 def test_the_daemons_own_reason_reaches_the_client(home: Home) -> None:
