@@ -58,7 +58,8 @@ class Governor(Client):
     ) -> list[Arrived]:
         """Keep each of a batch as it is; in order, what became of it. With `trust_vectors` the
         vectors that come with them are used if they are of `model`, and that serves there."""
-        given: dict[str, Any] = {"memories": memories, "model": model}
-        given |= {"overwrite": overwrite, "trust_vectors": trust_vectors}
+        given: dict[str, Any] = {"memories": memories, "model": model, "overwrite": overwrite}
+        if trust_vectors:  # which a daemon of an older version does not know
+            given["trust_vectors"] = True
         answer = await self._tool("import_memories", given)
         return cast(list[Arrived], answer["outcomes"])
