@@ -198,7 +198,7 @@ def test_only_the_standard_library_is_imported(
     assert client.leave() == 0
     modules = json.loads((tmp_path / "modules.json").read_text())
     ours = {name for name in modules if name.startswith("memoryd.")}
-    assert ours <= {"memoryd.errors", "memoryd.places", "memoryd.record"} | {
+    assert ours <= {"memoryd.errors", "memoryd.files", "memoryd.places", "memoryd.record"} | {
         f"memoryd.{name}" for name in "launch launch_target shim shim_lines shim_relay".split()
     }
     foreign = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)

@@ -18,12 +18,12 @@ import pytest
 
 import memoryd
 from memoryd.doors import web
+from memoryd.doors.admin import ADMIN
 from memoryd.doors.governance import CALLS
 from memoryd.doors.rights import Tokens
 from tests.daemons import INITIALIZE, Daemon, Lines
 from tests.doors.clients import connected
 
-ROOT = Path(__file__).parent.parent.parent
 NOBODY = 65_534
 
 
@@ -60,9 +60,9 @@ def test_another_user_is_refused_even_where_the_files_let_him_in(tmp_path: Path)
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("name", sorted(CALLS))
+@pytest.mark.parametrize("name", sorted(CALLS | ADMIN))
 def test_governing_is_for_the_local_socket(daemon: Daemon, token: str, name: str) -> None:
-    """Who has the token can use the memories, and neither read out nor delete all of them."""
+    """Who has the token cannot read out or delete all memories at once, nor back up or purge."""
     port = int(daemon.settings["MEMORYD_DOORS_TCP_PORT"])
     link = socket.create_connection(("127.0.0.1", port), timeout=60)
     link.sendall(token.encode() + b"\n")
