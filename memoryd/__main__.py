@@ -12,10 +12,10 @@ def main() -> int:
     """Run the verb that was named; the exit code."""
     arguments = sys.argv[1:]
     if _verb(arguments) == "mcp" and not {"-h", "--help"} & set(arguments):
-        from memoryd.shim import main as shim
+        from memoryd.shim.entry import main as shim
 
         return shim(arguments)
-    from memoryd.cli import main as verbs
+    from memoryd.cli.main import main as verbs
 
     return verbs()
 

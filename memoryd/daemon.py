@@ -23,17 +23,17 @@ import anyio.abc
 import structlog
 
 from memoryd import __version__
-from memoryd.doors.gate import Gate
+from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
-from memoryd.doors.rate import Rate
+from memoryd.doors.readiness import Gate
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sockets import LineDoor, bind_first, bind_local, bind_tcp
 from memoryd.doors.status import Status
 from memoryd.doors.tokens import read_tokens
-from memoryd.doors.web import serve_web
+from memoryd.doors.web.app import serve_web
 from memoryd.errors import MemorydError
-from memoryd.observe import log_to_file, log_to_stderr
+from memoryd.logs import log_to_file, log_to_stderr
 from memoryd.owner import Owner, say
 from memoryd.places import (
     SHORT_DIR,
@@ -46,7 +46,7 @@ from memoryd.settings import Config
 from memoryd.systemd import ask_for_time, feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
 from memoryd.uncaught import tell_only_types
-from memoryd.wiring import open_engine
+from memoryd.wiring.engine import open_engine
 
 log = structlog.get_logger()
 DRAIN = 5.0  # seconds for running calls when told to stop

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memoryd.normal import normalized
+from memoryd.normalise import normalized
 
 VARIATIONS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # they choose a glyph, no more
 UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"  # letters by category

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memoryd import __version__, files, record
+from memoryd import __version__, daemon_record, files
+from memoryd.daemon_record import LISTENING, LOCK, MANAGED, STARTING, Record
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.permissions import data_faults, refuse
 from memoryd.places import absolute, try_lock
-from memoryd.record import LISTENING, LOCK, MANAGED, STARTING, Record
 
 # Somebody who looks whether a lock is held has it for a moment.
 TRIES, PAUSE = 3, 0.02
@@ -39,22 +39,22 @@ class Owner:
         background, by somebody who reads what it says first."""
         self._log = str(absolute(log)) if log else ""
         self._announce = log is not None
-        record.write(self._record(os.getpid(), STARTING))
+        daemon_record.write(self._record(os.getpid(), STARTING))
 
     def listening(self, socket: str, *, managed: bool) -> None:
         """It listens, on a socket of the service manager if `managed`."""
         self._socket, self._managed = socket, managed
         told = self._record(os.getpid(), LISTENING)
-        record.write(told)
+        daemon_record.write(told)
         if self._announce:
             announce(told)
 
     def stopping(self) -> None:
         """It listens no more; where the service manager does, that is still the place."""
         if self._managed:
-            record.write(self._record(0, MANAGED))
+            daemon_record.write(self._record(0, MANAGED))
         else:
-            record.remove(self.data_dir)
+            daemon_record.remove(self.data_dir)
 
     def is_in_place(self) -> bool:
         """Whether the lock that we hold is the one at its path: it is not once the directory was
@@ -70,7 +70,7 @@ class Owner:
         handle = _take(self.data_dir)
         self.close()
         self._handle = handle
-        record.write(self._record(os.getpid(), LISTENING))
+        daemon_record.write(self._record(os.getpid(), LISTENING))
 
     def close(self) -> None:
         os.close(self._handle)
@@ -85,7 +85,7 @@ def own(data_dir: Path) -> Iterator[Owner]:
     another, UnsafeFiles if others can reach it."""
     owner = Owner(data_dir, _take(data_dir))
     try:
-        record.remove(data_dir)  # of one that was killed
+        daemon_record.remove(data_dir)  # of one that was killed
         yield owner
     finally:
         owner.close()
@@ -141,6 +141,6 @@ def _locked(handle: int) -> bool:
 
 def _busy(data_dir: Path, pid: bytes) -> str:
     who = pid.decode(errors="replace").strip() or "unknown"
-    told = record.read(data_dir)
+    told = daemon_record.read(data_dir)
     where = f", at {told.socket}" if told and told.state == LISTENING else ""
     return f"Another memoryd (process {who}) already serves {data_dir}{where}."

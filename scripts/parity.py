@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from memoryd.adapters.embed_onnx import OnnxEncoder
-from memoryd.adapters.embed_sbert import SbertEncoder
-from memoryd.adapters.embed_source import find_folder, resolve
+from memoryd.adapters.embed.onnx_encoder import OnnxEncoder
+from memoryd.adapters.embed.resolve import find_folder, resolve
+from memoryd.adapters.embed.sbert import SbertEncoder
 from memoryd.places import cache_dir
 from scripts.texts import GOLDEN, varied
 

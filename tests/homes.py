@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from memoryd import record
+from memoryd import daemon_record
 from tests.daemons import INITIALIZE
 from tests.processes import is_running
 
@@ -113,11 +113,11 @@ class Home:
         self.foreground.append(process)
         return process.pid
 
-    def listening(self) -> list[record.Record]:
+    def listening(self) -> list[daemon_record.Record]:
         """Every daemon that says it listens."""
-        folders = [path.parent for path in self.path.rglob(record.NAME)]
-        found = [known for folder in folders if (known := record.read(folder))]
-        return [known for known in found if known.state == record.LISTENING]
+        folders = [path.parent for path in self.path.rglob(daemon_record.NAME)]
+        found = [known for folder in folders if (known := daemon_record.read(folder))]
+        return [known for known in found if known.state == daemon_record.LISTENING]
 
     def close(self) -> None:
         for known in self.listening():

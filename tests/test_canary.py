@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memoryd import record
+from memoryd import daemon_record
 from tests.daemons import Lines
 from tests.homes import ASK, MEMORYD, Home
 from tests.processes import free_port
@@ -56,7 +56,7 @@ def before(owner, name, texts_of):
         return real(*args, **more)
     setattr(owner, name, called)
 
-if "memoryd.adapters.chroma_worker" in " ".join(sys.orig_argv):
+if "memoryd.adapters.chroma.worker" in " ".join(sys.orig_argv):
     from memoryd.adapters.chroma_collection import Collection
     before(Collection, "write", lambda self, *args: [args] if "in-worker" in str(args) else [])
 elif "serve" in sys.orig_argv:
@@ -113,7 +113,7 @@ class Cage:
         self.outside.append(self.verb("mcp", given=given).stderr)
 
     def lines(self) -> Lines:
-        known = record.read(self.home.data)
+        known = daemon_record.read(self.home.data)
         assert known is not None
         link = socket.socket(socket.AF_UNIX)
         link.settimeout(60)

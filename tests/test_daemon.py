@@ -21,13 +21,13 @@ from typing import Any
 import anyio
 import pytest
 
-from memoryd import places, record
-from memoryd.adapters.chroma import open_chroma
-from memoryd.adapters.store_swap import CLEAN
+from memoryd import daemon_record, places
+from memoryd.adapters.chroma.store import open_chroma
+from memoryd.adapters.chroma.swap import CLEAN
 from memoryd.client import SyncClient
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
-from tests.adapters import odd_worker
+from tests.adapters.chroma import odd_worker
 from tests.daemons import Daemon, Lines
 from tests.processes import is_running
 
@@ -307,7 +307,7 @@ def test_it_is_ready_and_stopping_for_systemd(daemon: Daemon) -> None:
 
 def recorded(daemon: Daemon) -> tuple[int, str]:
     """Who listens at the daemon's socket, by the record in its data directory."""
-    known = record.read(daemon.folder)
+    known = daemon_record.read(daemon.folder)
     assert known is not None
     assert known.socket == str(daemon.socket)
     return known.pid, known.state
@@ -509,7 +509,7 @@ def test_a_crash_writes_no_core_dump(daemon: Daemon) -> None:
 def test_a_worker_forbids_core_dumps_itself() -> None:
     """Whoever starts it: `memoryd restore` has no daemon."""
     code = (
-        "import resource, sys; from memoryd.adapters.chroma_worker import main; main();"
+        "import resource, sys; from memoryd.adapters.chroma.worker import main; main();"
         "sys.stderr.write(str(resource.getrlimit(resource.RLIMIT_CORE)))"
     )
     done = subprocess.run(

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import yaml
 
-from memoryd.cli import parser
-from memoryd.cli_usage import UsageError
+from memoryd.cli.main import parser
+from memoryd.cli.usage import UsageError
 from tests.daemons import INITIALIZE
 from tests.processes import environment, free_port
 

@@ -15,22 +15,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memoryd import config, files, observe, record
-from memoryd.adapters import backup_file, store_swap
+from memoryd import config, daemon_record, files, logs
+from memoryd.adapters import backup_file
 from memoryd.adapters.backup_file import BackupDamaged, BackupWriter
-from memoryd.adapters.chroma_look import look
-from memoryd.adapters.chroma_trouble import disk_refuses
+from memoryd.adapters.chroma import swap
+from memoryd.adapters.chroma.disk_errors import disk_refuses
+from memoryd.adapters.chroma.inspect_files import look
+from memoryd.adapters.chroma.lock import take_lock
 from memoryd.adapters.clock_file import ClockFile
-from memoryd.adapters.shelf import FileShelf
-from memoryd.adapters.store_lock import take_lock
-from memoryd.cli import main
-from memoryd.cli_store import _copy
+from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.cli.main import main
+from memoryd.cli.store import _copy
 from memoryd.doors.tokens import BadToken, read_token
 from memoryd.errors import ConfigError, MemorydError, StoreError, UnsafeFiles
-from memoryd.launch_target import names_path
+from memoryd.launch.target import names_path
 from memoryd.owner import own
 from memoryd.ports import Identity, Seen, Snapshot
-from memoryd.service_manager import write as write_unit
+from memoryd.service.manager import write as write_unit
 from tests.homes import MEMORYD, Home
 from tests.processes import environment
 
@@ -160,11 +161,11 @@ def erase_in_snapshot(folder: Path) -> None:
 
 
 def write_log(folder: Path) -> None:
-    observe._LogFile(folder / "daemon.log").close()
+    logs._LogFile(folder / "daemon.log").close()
 
 
 def rotate_log(folder: Path) -> None:
-    log = observe._LogFile(folder / "rotated.log", maxBytes=1, backupCount=2)
+    log = logs._LogFile(folder / "rotated.log", maxBytes=1, backupCount=2)
     try:
         log.doRollover()
         log.doRollover()
@@ -177,7 +178,8 @@ def write_backup(folder: Path) -> None:
 
 
 def write_record(folder: Path) -> None:
-    record.write(record.Record(1, "/s", str(folder), record.LISTENING, "", "0"))
+    made = daemon_record.Record(1, "/s", str(folder), daemon_record.LISTENING, "", "0")
+    daemon_record.write(made)
 
 
 def copy_backup(folder: Path) -> None:
@@ -205,9 +207,9 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "copies/source": (copy_backup, REPLACED),
     "copies/source.part": (copy_backup, REPLACED),
     "lock": (lambda folder: take_lock(folder, 1, 0.0), REFUSED),
-    "rewritten.json": (lambda folder: store_swap.write_mark(folder, "test"), REPLACED),
-    "rewritten.json.part": (lambda folder: store_swap.write_mark(folder, "test"), REPLACED),
-    "store.new": (store_swap.begin, REPLACED),
+    "rewritten.json": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
+    "rewritten.json.part": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
+    "store.new": (swap.begin, REPLACED),
     "clean": (lambda folder: files.touch(folder / "clean"), REFUSED),
     "probe": (disk_refuses, REPLACED),
     "memoryd.service": (lambda folder: write_unit(folder / "memoryd.service", "x"), REPLACED),
@@ -242,12 +244,12 @@ def test_what_is_written_goes_to_no_other_file(
 
 
 READERS: dict[str, tuple[Callable[[Path], Any], Any]] = {
-    "daemon.json": (record.read, None),
-    "daemon.lock": (record.lock_holder, None),
-    "lock": (record.worker_holder, None),
+    "daemon.json": (daemon_record.read, None),
+    "daemon.lock": (daemon_record.lock_holder, None),
+    "lock": (daemon_record.worker_holder, None),
     "clock.json": (lambda folder: ClockFile(folder).load(), None),
     "index.snapshot": (lambda folder: FileShelf(folder / "index.snapshot").load(), None),
-    "rewritten.json": (store_swap.mark, {}),
+    "rewritten.json": (swap.mark, {}),
     "config.yaml": (lambda folder: names_path(folder / "config.yaml"), True),
     BACKUP: (backup_file.newest_in, None),
 }
@@ -264,7 +266,7 @@ def test_a_pipe_is_not_read(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["daemon.json", "daemon.lock", "lock", "clock.json"])
 def test_a_link_is_not_trusted(folder: Path, victim: Path, name: str) -> None:
     seen = {"believed": 1, "latest": 1, "steady": 1, "worker": 1}
-    told = record.Record(os.getpid(), "/s", str(folder), record.LISTENING, "", "0")
+    told = daemon_record.Record(os.getpid(), "/s", str(folder), daemon_record.LISTENING, "", "0")
     victim.write_text(json.dumps(seen | told._asdict()))
     (folder / name).symlink_to(victim)
     read, nothing = READERS[name]
@@ -349,7 +351,7 @@ def test_a_log_that_turns_into_a_link_while_it_is_used_is_not_written_through(
     folder: Path, victim: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After a rotation the log is opened anew; the daemon goes on, and stderr says why."""
-    log = observe._LogFile(folder / "daemon.log", maxBytes=1, backupCount=1)
+    log = logs._LogFile(folder / "daemon.log", maxBytes=1, backupCount=1)
 
     def rotate(source: str, target: str) -> None:
         os.rename(source, target)
@@ -366,7 +368,7 @@ def test_a_log_that_turns_into_a_link_while_it_is_used_is_not_written_through(
 def test_an_unusable_log_is_an_error_of_ours(folder: Path) -> None:
     (folder / "daemon.log").mkdir()
     with pytest.raises(UnsafeFiles) as caught:
-        observe.log_to_file(folder / "daemon.log")
+        logs.log_to_file(folder / "daemon.log")
     assert caught.value.code == "log_unwritable"
 
 

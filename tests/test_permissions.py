@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memoryd import permissions
-from memoryd.cli import main
+from memoryd.cli.main import main
 from memoryd.doors.tokens import read_token
 from memoryd.errors import UnsafeFiles
 from tests.daemons import Daemon

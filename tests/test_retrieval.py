@@ -14,7 +14,7 @@ import pytest
 
 from memoryd.engine.engine import Engine
 from memoryd.settings import Config, MemorySettings
-from memoryd.wiring import load_encoder, open_engine
+from memoryd.wiring.engine import load_encoder, open_engine
 
 FACTS = json.loads((Path(__file__).parent / "data" / "facts.json").read_text())
 QUESTIONS = [(row["question"], row["fact"]) for row in FACTS if "question" in row]

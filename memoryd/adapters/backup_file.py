@@ -28,7 +28,7 @@ import anyio.to_thread
 import numpy as np
 
 from memoryd import files
-from memoryd.adapters.store_swap import command
+from memoryd.adapters.chroma.swap import command
 from memoryd.errors import StoreError
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Backup, Identity, Passage, Record

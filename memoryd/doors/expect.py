@@ -12,7 +12,7 @@ from typing import Any
 
 import mcp.types as types
 
-from memoryd.doors.rate import refusal
+from memoryd.doors.limits import refusal
 from memoryd.errors import WrongDaemon
 
 EXPECT = "notifications/memoryd/expect"

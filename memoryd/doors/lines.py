@@ -29,7 +29,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
 from memoryd.doors.expect import EXPECT, Expectation
-from memoryd.doors.rate import RATE_LIMITED, Rate, refusal, too_fast
+from memoryd.doors.limits import RATE_LIMITED, Rate, refusal, too_fast
 from memoryd.doors.rights import ALL, Rights
 from memoryd.doors.sessions import PEER, Peer
 from memoryd.engine.checks import label

@@ -8,11 +8,11 @@ from urllib.parse import unquote
 import mcp.types as types
 
 from memoryd.doors import render
-from memoryd.doors.gate import Gate
 from memoryd.doors.prompts import PROMPT, unknown_prompt
+from memoryd.doors.readiness import Gate
 from memoryd.doors.status import Status
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.scrub_output import as_data
+from memoryd.sanitize import as_data
 
 JSON = "application/json"
 STATUS, MEMORY, SESSION = "memory://status", "memory://memory/", "memory://session/"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mcp.types import Tool
 
-from memoryd.doors.rate import Rate, RateLimited
+from memoryd.doors.limits import Rate, RateLimited
 from memoryd.doors.schemas import TOOLS
 from memoryd.errors import MemorydError
 

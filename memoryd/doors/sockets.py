@@ -18,8 +18,8 @@ from anyio.abc import SocketAttribute, SocketListener
 from mcp.server.lowlevel import Server
 
 from memoryd import places
+from memoryd.doors.limits import TOO_MANY, refusal, too_many
 from memoryd.doors.lines import Connection, Limits, text_of
-from memoryd.doors.rate import TOO_MANY, refusal, too_many
 from memoryd.doors.rights import ALL, Rights, Tokens
 from memoryd.errors import MemorydError
 from memoryd.permissions import directory_faults, refuse

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from memoryd import __version__
 from memoryd.doors import render
-from memoryd.doors.gate import Gate
+from memoryd.doors.readiness import Gate
 from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError, StoreUnavailable
 from memoryd.ports import Progress

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from memoryd import files
-from memoryd.doors.rate import Rate
+from memoryd.doors.limits import Rate
 from memoryd.doors.rights import Tokens
 from memoryd.errors import MemorydError
 from memoryd.permissions import file_faults, refuse

@@ -8,7 +8,7 @@ from typing import Any
 
 from memoryd.doors import governance, render
 from memoryd.doors.admin import ADMIN, ADMIN_ARGUMENTS
-from memoryd.doors.gate import Gate
+from memoryd.doors.readiness import Gate
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.sessions import (
     PEER,
@@ -20,11 +20,11 @@ from memoryd.doors.sessions import (
     session_of,
 )
 from memoryd.engine.engine import Engine
-from memoryd.engine.fold import CHARS_A_TOKEN, cost
+from memoryd.engine.search.fold import CHARS_A_TOKEN, cost
 from memoryd.engine.turn_keys import ORDER
 from memoryd.errors import InvalidInput
 from memoryd.model import Page
-from memoryd.scrub_output import as_data
+from memoryd.sanitize import as_data
 
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer

@@ -14,19 +14,19 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.clock_guard import NoRecord
-from memoryd.engine.embedding import Embedding
+from memoryd.engine.context import Parts
 from memoryd.engine.exports import Exporter
-from memoryd.engine.former import Former, Stock
-from memoryd.engine.governance import BulkForget
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.imports import Imports
-from memoryd.engine.index import Index
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.snapshot import NoShelf, Snapshots
 from memoryd.engine.memories import Memories
-from memoryd.engine.parts import Parts
-from memoryd.engine.recall import Recall
+from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.previous_model import Former, Stock
 from memoryd.engine.rescue import Rescue
-from memoryd.engine.snapshot import NoShelf, Snapshots
+from memoryd.engine.search.search import Recall
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.model import DAY, MICRO, Lifetimes

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from memoryd.engine import checks
-from memoryd.engine.parts import Parts
+from memoryd.engine.context import Parts
 from memoryd.model import is_expired
 from memoryd.ports import Record
 

@@ -16,8 +16,8 @@ from typing import Any
 import anyio
 
 from memoryd.engine import checks, commits
+from memoryd.engine.context import Parts
 from memoryd.engine.memories import id_key, keys_of
-from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from memoryd.engine import checks, commits
-from memoryd.engine.parts import Parts
+from memoryd.engine.context import Parts
 from memoryd.engine.revision import KEEP, clean, revised, settled_expiry
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import user_metadata

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from memoryd.engine import checks
-from memoryd.engine.parts import Parts
+from memoryd.engine.context import Parts
 from memoryd.errors import InvalidInput
 from memoryd.metadata import check_metadata
 from memoryd.model import Memory, MemoryType, expiry, is_expired, parse_type

@@ -8,9 +8,9 @@ from typing import Any
 from memoryd.engine import checks
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
+from memoryd.masking.mask import mask, mask_metadata
 from memoryd.metadata import check_metadata
 from memoryd.model import Memory
-from memoryd.scrub import mask, mask_metadata
 from memoryd.settings import MemorySettings
 
 SHORT = 1_000  # characters that are searched for secrets faster than a thread is asked

@@ -22,10 +22,10 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
-from memoryd.wiring import open_engine
+from memoryd.wiring.engine import open_engine
 from scripts.bench.corpus import texts
 
 TASKS, QUERIES, TOP = 64, 60, 10

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client import Client, DaemonLost, DaemonUnavailable
-from memoryd.client_admin import AdminClient
+from memoryd.client.admin import AdminClient
 from memoryd.errors import MemorydError
 from scripts.bench.damage import DAMAGES, Damage, FolderGone
 from scripts.bench.leaping_daemon import CLOCK_VARIABLE

@@ -39,8 +39,8 @@ ROWS = (
 
 
 def load_ours() -> Both:
-    from memoryd.adapters.embed_onnx import OnnxEncoder
-    from memoryd.adapters.embed_source import resolve
+    from memoryd.adapters.embed.onnx_encoder import OnnxEncoder
+    from memoryd.adapters.embed.resolve import resolve
     from memoryd.places import cache_dir
 
     encoder = OnnxEncoder(resolve(MODEL, cache_dir() / "models"))
@@ -103,7 +103,7 @@ def in_a_process(library: str, folder: Path) -> dict[str, Any]:
 
 def compare(rounds: int) -> list[dict[str, Any]]:
     """A row a figure: the medians of both, how much better ours is, and the goal."""
-    from memoryd.adapters.embed_source import find_folder, resolve
+    from memoryd.adapters.embed.resolve import find_folder, resolve
     from memoryd.places import cache_dir
 
     models = cache_dir() / "models"

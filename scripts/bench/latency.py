@@ -25,9 +25,9 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.engine.index import Index
-from memoryd.engine.pipeline import STEPS, Trail, run
-from memoryd.engine.terms import numbers, terms
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.terms import numbers, terms
+from memoryd.engine.search.pipeline import STEPS, Trail, run
 from memoryd.model import DAY, Filter, MemoryType
 from memoryd.ports import Record
 from memoryd.settings import SearchSettings

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from memoryd.engine import snapshot
+from memoryd.engine.index import snapshot
 
 CLOCK_VARIABLE = "CRASH_RUN_CLOCK"
 real_time = time.time

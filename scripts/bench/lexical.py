@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from memoryd.engine.lexical import WordIndex
-from memoryd.engine.terms import terms
+from memoryd.engine.index.terms import terms
+from memoryd.engine.index.words import WordIndex
 from scripts.bench.corpus import texts
 
 TOP = 256  # what the fusion takes from each signal

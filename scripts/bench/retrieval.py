@@ -35,13 +35,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.lexical import Norms
-from memoryd.engine.rank import largest
-from memoryd.engine.terms import terms
+from memoryd.engine.index.terms import terms
+from memoryd.engine.index.words import Norms
+from memoryd.engine.search.rank import largest
 from memoryd.model import Filter
 from memoryd.ports import Encoder
 from memoryd.settings import Config
-from memoryd.wiring import open_engine
+from memoryd.wiring.engine import open_engine
 from scripts.bench.mixtures import mixtures
 
 KS = (1, 5, 10, 25)

@@ -22,11 +22,11 @@ from typing import Any
 import anyio
 import numpy as np
 
-from memoryd.adapters.chroma import open_chroma
-from memoryd.engine import snapshot
+from memoryd.adapters.chroma.store import open_chroma
+from memoryd.engine.index import snapshot
 from memoryd.ports import Identity, Record
 from memoryd.settings import Config, MemorySettings, StoreSettings
-from memoryd.wiring import open_engine
+from memoryd.wiring.engine import open_engine
 from scripts.bench.corpus import DIMENSION, plain_chroma, records
 
 MODEL = "all-MiniLM-L6-v2"

@@ -23,7 +23,7 @@ import anyio.to_thread
 
 from memoryd.engine.engine import Engine
 from memoryd.settings import Config, MemorySettings
-from memoryd.wiring import open_engine
+from memoryd.wiring.engine import open_engine
 
 TASKS, ROUNDS = 32, 3
 WORDS = (

@@ -24,7 +24,7 @@ from typing import Any
 
 from memoryd.client import Client
 from memoryd.model import DAY
-from memoryd.wiring import open_engine
+from memoryd.wiring.engine import open_engine
 from scripts.bench.corpus import records, texts
 from scripts.bench.start import configured, fill
 

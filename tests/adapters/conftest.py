@@ -12,12 +12,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memoryd.adapters.embed_hash import HashEncoder
-from memoryd.adapters.embed_onnx import OnnxEncoder
-from memoryd.adapters.embed_source import Prepared, resolve
+from memoryd.adapters.embed.hash import HashEncoder
+from memoryd.adapters.embed.onnx_encoder import OnnxEncoder
+from memoryd.adapters.embed.resolve import Prepared, resolve
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder
-from tests.adapters.tiny_bert import write_folder
+from tests.adapters.embed.tiny_bert import write_folder
 from tests.processes import free_port
 
 

@@ -19,14 +19,14 @@ from anyio.abc import SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from memoryd import fair
-from memoryd.adapters.embed_hash import HashEncoder
-from memoryd.doors.gate import Gate
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.doors.lines import Connection, Limits
+from memoryd.doors.readiness import Gate
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
-from memoryd.engine import pipeline
-from memoryd.engine.embedding import RUNNERS
 from memoryd.engine.engine import run_engine
+from memoryd.engine.models.embedding import RUNNERS
+from memoryd.engine.search import pipeline
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE
 from tests.processes import until

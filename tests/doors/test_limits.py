@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from memoryd.client import SyncClient
-from memoryd.doors.rate import Rate
+from memoryd.doors.limits import Rate
 from memoryd.doors.tokens import read_token
 from memoryd.errors import MemorydError
 from tests.daemons import Daemon, Lines

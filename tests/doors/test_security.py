@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 import memoryd
-from memoryd.doors import web
 from memoryd.doors.admin import ADMIN
 from memoryd.doors.governance import CALLS
 from memoryd.doors.rights import Tokens
+from memoryd.doors.web import app
 from tests.daemons import INITIALIZE, Daemon, Lines
 from tests.doors.clients import connected
 
@@ -126,11 +126,11 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(hmac, "compare_digest", recorded)
     tokens = Tokens("right", "right, too")
-    guard = web.Guard(lambda *_: None, tokens, {"h"})  # type: ignore[arg-type]
+    guard = app.Guard(lambda *_: None, tokens, {"h"})  # type: ignore[arg-type]
     headers: Any = {"host": "h", "authorization": "Bearer wrong"}
     assert guard._refusal({"path": "/mcp"}, headers) is not None
     assert seen == [(b"wrong", b"right"), (b"wrong", b"right, too")]
-    for name in ("doors/web.py", "doors/sockets.py", "doors/rights.py"):
+    for name in ("doors/web/app.py", "doors/sockets.py", "doors/rights.py"):
         tree = ast.parse((Path(memoryd.__file__).parent / name).read_text())
         compared = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Compare)]
         assert [text for text in compared if re.search(r"self\._(token|full|read)\b", text)] == []

@@ -19,13 +19,13 @@ import pytest
 from anyio.abc import SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from memoryd.adapters.embed_hash import HashEncoder
-from memoryd.doors.gate import Gate
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.doors.lines import MAX_VALUES, BadLine, Connection, Limits, parse, values_in
+from memoryd.doors.readiness import Gate
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
-from memoryd.doors.web import web_app
+from memoryd.doors.web.app import web_app
 from memoryd.engine.engine import run_engine
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE

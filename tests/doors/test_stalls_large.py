@@ -15,12 +15,12 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from memoryd.doors.gate import Gate
 from memoryd.doors.lines import Connection, Limits
+from memoryd.doors.readiness import Gate
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
-from memoryd.wiring import open_engine
+from memoryd.wiring.engine import open_engine
 from tests.daemons import INITIALIZE
 from tests.doors.test_stalls import MOST, Lag, Wire, line_of, tool
 

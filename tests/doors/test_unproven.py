@@ -10,14 +10,15 @@ import anyio
 import anyio.abc
 import pytest
 
-from memoryd.doors import sockets, web_limit
-from memoryd.doors.gate import Gate
+from memoryd.doors import sockets
 from memoryd.doors.lines import Limits
+from memoryd.doors.readiness import Gate
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sockets import LineDoor, bind_tcp
 from memoryd.doors.status import Status
-from memoryd.doors.web import serve_web
+from memoryd.doors.web import connections
+from memoryd.doors.web.app import serve_web
 from memoryd.settings import DoorSettings
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +58,7 @@ async def test_who_has_no_token_does_not_keep_out_who_has(
     door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "TOKEN_SECONDS", 3600.0)
-    monkeypatch.setattr(web_limit, "HEADER_SECONDS", 3600.0)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 3600.0)
     with anyio.fail_after(60):
         async with served(door, tmp_path) as port, AsyncExitStack() as stack:
 

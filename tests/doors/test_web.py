@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from memoryd.doors.lines import MAX_VALUES
-from memoryd.doors.web_body import Bodies
+from memoryd.doors.web.body import Bodies
 from tests.daemons import Daemon
 from tests.doors.clients import address, get, post
 

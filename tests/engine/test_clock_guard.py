@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.adapters.clock_file import NAME, ClockFile
-from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import MemorydError
 from memoryd.ports import Seen

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.index import Index
-from memoryd.engine.vectors import VectorTable
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.vectors import VectorTable
 
 
 async def test_no_room_in_the_index_is_known_before_the_commit(

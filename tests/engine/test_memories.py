@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import anyio
 import pytest
 
-from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import InvalidInput, MemorydError, NotFound
 from memoryd.model import DAY, MemoryType, end_of_day

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import InvalidInput
 from memoryd.settings import Config

@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import StoreError
 from memoryd.model import Memory, MemoryType

@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import anyio.lowlevel
 
-from memoryd.adapters.embed_hash import HashEncoder
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.settings import Config
 from tests.engine.conftest import Clock, Start

@@ -1,0 +1,1 @@
+"""The store: ChromaDB in a worker process."""

@@ -1,0 +1,264 @@
+"""The ChromaDB collection, with what Chroma gets wrong put right. Runs in the worker only.
+
+`add` ignores an id that exists, so it serves new ids only; `upsert` merges metadata, so stale
+keys are removed; `delete` reports ids that were not there, so we look first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from memoryd.adapters.chroma import rows as rows
+from memoryd.adapters.chroma.near import nearest
+from memoryd.adapters.chroma.other_collections import Other
+from memoryd.errors import StoreError
+from memoryd.model import MemoryType
+from memoryd.ports import Identity, Record
+
+SCHEMA = 1
+PAGE = 1000  # ids in one call: Chroma binds each as an SQL variable
+LOCKED = "database is locked"
+BATCH = 5000  # rows in one write: below Chroma's 5,461
+
+
+class Collection:
+    """Operations on the one collection; every public call is atomic or fails whole."""
+
+    CALLS: ClassVar = frozenset(
+        {"write", "get", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
+    )
+
+    def __init__(
+        self,
+        chroma: Any,
+        identity: Identity,
+        mode: str,
+        client: Any,
+        written: int,
+        revisions: dict[str, int] | None = None,
+        others: tuple[Other, ...] = (),
+    ) -> None:
+        """`written`: rows that were ever written, those that replace or delete included.
+        `others`: what else was in the store when it was opened."""
+        self._chroma = chroma
+        self._identity = identity
+        self._mode = mode
+        self.client = client
+        self.others = others
+        self.written = written
+        self._revisions = revisions
+
+    def facts(self) -> dict[str, object]:
+        """What the store is, for status."""
+        count = self.row_count()
+        return {
+            "mode": self._mode,
+            "schema": SCHEMA,
+            "model": self._identity.model,
+            "dimension": self._identity.dimension,
+            "rows": count,
+            "dead_rows": self.dead(count),
+            "other_collections": {other.name: other.rows for other in self.others},
+            "pid": os.getpid(),
+        }
+
+    @property
+    def made_for(self) -> Identity:
+        """Whose vectors it says it holds: a model's even while it is open without one."""
+        return identity_of(self._chroma.metadata)
+
+    @property
+    def version(self) -> str:
+        """Changes with every write, also over restarts; empty where that cannot be told."""
+        return f"{self._chroma.id}:{self.written}" if self._mode == "embedded" else ""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The collection's own."""
+        return dict(self._chroma.metadata)
+
+    def beside(self, name: str) -> Collection:
+        """Another collection of the same store, as it is."""
+        found = self.client.get_collection(name, embedding_function=None)
+        return Collection(found, identity_of(found.metadata), self._mode, self.client, 0)
+
+    def dead(self, count: int) -> int:
+        """About how many rows the files still hold that are no more: each was written twice."""
+        return max(0, self.written - count) // 2
+
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return int(self._chroma.count())
+
+    def ids(self) -> list[str]:
+        """The ids of all rows, in the order they were written."""
+        return list(self._chroma.get(include=[])["ids"])
+
+    def put(self, new: Sequence[rows.Row]) -> None:
+        """Write rows as they are."""
+        columns = rows.Rows()
+        for row in new:
+            columns.add(row.id, row.document, dict(row.meta), row.vector)
+        self._send(self._chroma.upsert, columns)
+
+    def probe(self) -> None:
+        """Touch everything that Chroma opens late; raises whatever it raises."""
+        for row in self.page(0, 1):
+            self._chroma.query(query_embeddings=[row.vector], n_results=1, include=[])
+
+    def close(self) -> None:
+        """Let go of the files. Nothing else may be called afterwards."""
+        self.client.close()
+
+    def write(
+        self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
+    ) -> set[str]:
+        """Add, replace and delete memories; the doomed ids that existed."""
+        if added:
+            # `add` ignores ids that exist, which is right for a call that is sent again.
+            new = rows.to_rows(added, self._identity.dimension)
+            self._commit(lambda: self._send(self._chroma.add, new), added)
+        if replaced:
+            other = rows.to_rows(replaced, self._identity.dimension)
+            self._commit(lambda: self._replace(other), replaced)
+        return self._delete(doomed) if doomed else set()
+
+    def _commit(self, send: Callable[[], None], records: Sequence[Record]) -> None:
+        """Chroma fails a call also if it is committed and only the index could not be flushed.
+        What is committed counts: an error must mean that nothing was kept."""
+        try:
+            send()
+        except Exception as exc:
+            if not self._holds(records):
+                if LOCKED not in str(exc):
+                    raise
+                send()  # a transaction that failed before had not been let go of
+
+    def _holds(self, records: Sequence[Record]) -> bool:
+        found = {r.memory.id: r for r in self.get([record.memory.id for record in records])}
+        return all(
+            record.memory.id in found
+            and rows.same_memory(found[record.memory.id].memory, record.memory)
+            and len(found[record.memory.id].passages) == len(record.passages)
+            for record in records
+        )
+
+    def _replace(self, new: rows.Rows) -> None:
+        """Upsert without the merging: keys and rows of the former version go."""
+        surplus: list[str] = []
+        for start in range(0, len(new.ids), PAGE):
+            ids = new.ids[start : start + PAGE]
+            found = self._chroma.get(ids=ids, include=["metadatas"])
+            old = dict(zip(found["ids"], found["metadatas"], strict=True))
+            for id, meta in zip(ids, new.metadatas[start : start + PAGE], strict=True):
+                surplus += _surplus(id, old.get(id), meta)
+                meta |= rows.stale_keys(old.get(id), meta)
+        self._send(self._chroma.upsert, new)
+        if surplus:
+            self.drop(surplus)
+
+    def _send(self, call: Callable[..., Any], new: rows.Rows) -> None:
+        """All rows in one transaction, up to BATCH of them."""
+        self.written += len(new.ids)
+        for start in range(0, len(new.ids), BATCH):
+            part = slice(start, start + BATCH)
+            call(
+                ids=new.ids[part],
+                documents=new.documents[part],
+                metadatas=new.metadatas[part],
+                embeddings=np.asarray(new.vectors[part], dtype=np.float32),
+            )
+
+    def get(self, ids: Sequence[str]) -> list[Record]:
+        """The memories among `ids`, with all their passages."""
+        mains = self.fetch(ids)
+        further = [
+            id for row in mains for id in rows.row_ids(row.id, int(row.meta.get(rows.ROWS, 1)))[1:]
+        ]
+        records, _ = rows.to_records([*mains, *self.fetch(further)])
+        return records
+
+    def _delete(self, ids: Sequence[str]) -> set[str]:
+        """Remove memories and passages, and see that they are gone; the ids that existed."""
+        existed: set[str] = set()
+        doomed: list[str] = []
+        for start in range(0, len(ids), PAGE):
+            found = self._chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])
+            for id, meta in zip(found["ids"], found["metadatas"], strict=True):
+                existed.add(id)
+                doomed += rows.row_ids(id, int(meta.get(rows.ROWS, 1)))
+        failure: Exception | None = None
+        try:
+            self.drop(doomed)
+        except Exception as exc:  # as in `_commit`
+            failure = exc
+        for start in range(0, len(doomed), PAGE):
+            if self._chroma.get(ids=doomed[start : start + PAGE], include=[])["ids"]:
+                raise failure or StoreError("The store still has what it was told to delete.")
+        return existed
+
+    def drop(self, row_ids: Sequence[str]) -> None:
+        """Remove rows that are known to exist."""
+        self.written += len(row_ids)
+        for start in range(0, len(row_ids), BATCH):
+            self._chroma.delete(ids=list(row_ids[start : start + BATCH]))
+
+    def expired(self, now: float, limit: int) -> list[str]:
+        """Ids due at `now`; a filtered query, never a scan."""
+        found = self._chroma.get(where={rows.EXPIRES: {"$lte": now}}, limit=limit, include=[])
+        return list(found["ids"])
+
+    def page(self, offset: int, limit: int) -> list[rows.Row]:
+        """Raw rows in Chroma's own order, for a scan while nothing writes."""
+        found = self._chroma.get(
+            offset=offset, limit=limit, include=["documents", "metadatas", "embeddings"]
+        )
+        return _rows(found)
+
+    def nearest(self, vector: Any, count: int, among: list[str] | None) -> list[tuple[str, float]]:
+        """About the nearest memories, each once, with their cosines."""
+        return nearest(self._chroma, vector, count, among)
+
+    def revisions(self) -> dict[str, int] | None:
+        """What was read when the store was opened; only once, it may be large."""
+        found, self._revisions = self._revisions, None
+        return found
+
+    def count(self) -> int:
+        """How many memories there are."""
+        return len(self.memory_ids())
+
+    def memory_ids(self) -> list[str]:
+        """The ids of all memories."""
+        types = [str(type) for type in MemoryType]
+        return list(self._chroma.get(where={rows.TYPE: {"$in": types}}, include=[])["ids"])
+
+    def fetch(self, ids: Sequence[str]) -> list[rows.Row]:
+        """The rows among `ids` that exist."""
+        found: list[rows.Row] = []
+        for start in range(0, len(ids), PAGE):
+            part = list(ids[start : start + PAGE])
+            include = ["documents", "metadatas", "embeddings"]
+            found += _rows(self._chroma.get(ids=part, include=include))
+        return found
+
+
+def identity_of(facts: Mapping[str, Any]) -> Identity:
+    """Whose vectors a collection with this metadata holds."""
+    return Identity(str(facts[rows.MODEL_KEY]), int(facts[rows.DIMENSION_KEY]))
+
+
+def _surplus(id: str, old: dict[str, Any] | None, new: dict[str, Any]) -> list[str]:
+    """Rows of the former, longer version of a memory."""
+    before, after = int((old or {}).get(rows.ROWS, 1)), int(new.get(rows.ROWS, 1))
+    return rows.row_ids(id, before)[after:]
+
+
+def _rows(found: dict[str, Any]) -> list[rows.Row]:
+    vectors = np.asarray(found["embeddings"], dtype=np.float32)
+    columns = zip(found["ids"], found["documents"], found["metadatas"], vectors, strict=True)
+    return [rows.Row(id, text, meta or {}, vector.copy()) for id, text, meta, vector in columns]

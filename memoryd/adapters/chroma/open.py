@@ -1,0 +1,187 @@
+"""Opening the collection: make it or recognise it, refuse what it was not made for.
+
+`get_or_create` ignores a differing configuration, so it is compared here; reopening binds a
+default embedder that downloads a model, so none is passed; the journal is slow as shipped, so
+the write-ahead log is set before Chroma opens the file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
+from memoryd.adapters.chroma.other_collections import Other, other_collections
+from memoryd.adapters.chroma.revisions import read_revisions
+from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
+from memoryd.adapters.chroma.sqlite_read import DATABASE, set_wal
+from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
+from memoryd.ports import Identity
+from memoryd.settings import StoreSettings
+
+OTHER_MODEL = "store_other_model"
+NO_MODEL = "none"  # a store whose rows are all placeholders: any model may take it over
+NO_MODEL_DIMENSION = 384  # of placeholders: MiniLM's, so that it can take the store over
+ANY_MODEL = Identity("any", 0)  # asks for the store as it is, whoever made its vectors
+
+
+def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | None) -> Collection:
+    """The collection in this folder, made if absent; StoreMismatch if made for something else.
+    StoreError with the code `store_corrupt` if Chroma cannot open it. Without an identity it is
+    opened as it is, whatever its schema."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    written = set_wal(folder / DATABASE)
+    others = other_collections(folder, settings.collection)
+    written = max(0, written - sum(other.rows for other in others))  # theirs are not dead
+    revisions = read_revisions(folder / DATABASE, settings.collection)
+    os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
+    import chromadb
+
+    def connect() -> Any:
+        return chromadb.PersistentClient(str(folder), settings=_quiet())
+
+    return _open(settings, identity, connect, written, revisions, others, str(folder / DATABASE))
+
+
+def open_remote(settings: StoreSettings, identity: Identity) -> Collection:
+    """The collection on a Chroma server; StoreUnavailable if it cannot be reached."""
+    os.chdir(tempfile.gettempdir())
+    import chromadb
+
+    def connect() -> Any:
+        return chromadb.HttpClient(
+            host=settings.host,
+            port=settings.port,
+            ssl=settings.ssl,
+            headers=dict(settings.headers),
+            tenant=settings.tenant,
+            database=settings.database,
+            settings=_quiet(),
+        )
+
+    return _open(settings, identity, connect, 0)
+
+
+def _open(
+    settings: StoreSettings,
+    identity: Identity | None,
+    connect: Callable[[], Any],
+    written: int,
+    revisions: dict[str, int] | None = None,
+    others: tuple[Other, ...] = (),
+    where: str = "",
+) -> Collection:
+    from chromadb.errors import NotFoundError
+
+    client = None
+    try:
+        client = connect()
+        try:
+            found = client.get_collection(settings.collection, embedding_function=None)
+        except NotFoundError:
+            if identity is None:
+                raise
+            found = _create(client, settings, identity)
+        if identity is not None:
+            _compare(found, identity, where or f"at {settings.host}:{settings.port}")
+        if identity == ANY_MODEL:
+            identity = None
+    except BaseException as exc:
+        if client is not None:
+            client.close()
+        if isinstance(exc, MemorydError) or not isinstance(exc, Exception):
+            raise
+        raise _unreachable(settings, exc) from exc
+    identity = identity or identity_of(found.metadata)
+    return Collection(found, identity, settings.mode, client, written, revisions, others)
+
+
+def _quiet() -> Any:
+    from chromadb.config import Settings
+
+    return Settings(anonymized_telemetry=False)
+
+
+def _unreachable(settings: StoreSettings, exc: Exception) -> MemorydError:
+    if settings.mode == "embedded":
+        return StoreError(f"The store does not open ({type(exc).__name__}).", code="store_corrupt")
+    return StoreUnavailable(
+        f"The Chroma server at {settings.host}:{settings.port} cannot be used "
+        f"({type(exc).__name__}).",
+        hint="Check that it runs and that store.host, port, tenant and database are right.",
+    )
+
+
+def _create(client: Any, settings: StoreSettings, identity: Identity) -> Any:
+    if identity == ANY_MODEL:
+        identity = Identity(NO_MODEL, NO_MODEL_DIMENSION)
+    facts = {
+        SCHEMA_KEY: SCHEMA,
+        MODEL_KEY: identity.model,
+        DIMENSION_KEY: identity.dimension,
+    }
+    return _make(client, settings.collection, settings.sync_threshold, facts)
+
+
+def create_beside(
+    collection: Collection, name: str, settings: StoreSettings, facts: Mapping[str, Any]
+) -> Collection:
+    """An empty collection in the same store, with this metadata."""
+    made = _make(collection.client, name, settings.sync_threshold, facts)
+    return Collection(made, identity_of(facts), settings.mode, collection.client, 0)
+
+
+def _make(client: Any, name: str, sync: int, facts: Mapping[str, Any]) -> Any:
+    return client.create_collection(
+        name,
+        embedding_function=None,
+        configuration={
+            "hnsw": {"space": "cosine", "sync_threshold": sync, "batch_size": min(sync, 100)}
+        },
+        metadata=dict(facts),
+    )
+
+
+def newer(where: str, schema: int) -> StoreMismatch:
+    """The error for a store that a newer memoryd wrote."""
+    return StoreMismatch(
+        f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}. "
+        "Nothing was changed.",
+        code="store_newer",
+        hint="Use the version of memoryd that wrote it, or a newer one.",
+    )
+
+
+def _compare(found: Any, identity: Identity, where: str) -> None:
+    facts = dict(found.metadata or {})
+    if SCHEMA_KEY not in facts:
+        raise StoreMismatch(
+            f"The collection {found.name!r} in the store {where} was not made by memoryd.",
+            hint="Name another store.collection, or use another memory.path.",
+        )
+    schema = facts[SCHEMA_KEY]
+    if schema > SCHEMA:
+        raise newer(where, schema)
+    if schema != SCHEMA:
+        raise StoreMismatch(
+            f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}.",
+            hint="Use the version of memoryd that wrote it.",
+        )
+    if found.configuration_json.get("hnsw", {}).get("space") != "cosine":
+        raise StoreMismatch("The collection does not compare by cosine.")
+    before = identity_of(facts)
+    if identity in (before, ANY_MODEL):
+        return
+    if NO_MODEL in (before.model, identity.model) and before.dimension == identity.dimension:
+        if identity.model != NO_MODEL:
+            found.modify(metadata=facts | {MODEL_KEY: identity.model})
+        return
+    raise StoreMismatch(
+        f"The store was made with {before.model} ({before.dimension} numbers a vector), "
+        f"not {identity.model} ({identity.dimension}).",
+        code=OTHER_MODEL,
+        hint=f"Set memory.embedding_model back to {before.model}, or use another memory.path.",
+    )

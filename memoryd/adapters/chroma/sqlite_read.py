@@ -1,0 +1,272 @@
+"""Chroma's database read without Chroma: is it whole, and what rows does it hold.
+
+Chroma cannot read its own tables when its index files are broken, but they are plain SQLite:
+`embeddings` and `embedding_metadata` hold what was applied, `embeddings_queue` what was
+committed since, in order, and the vectors of what the index had not taken yet. Only while
+Chroma is closed: two SQLite copies in one process drop each other's locks.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.adapters.chroma import rows as rows
+from memoryd.adapters.chroma.disk_errors import disk_trouble
+from memoryd.adapters.chroma.swap import CLEAN, MARK
+from memoryd.errors import StoreError
+
+DATABASE = "chroma.sqlite3"
+DOCUMENT = "chroma:document"
+ADD, UPDATE, DELETE = 0, 1, 3  # operations in Chroma's queue; the rest is an upsert
+MAGIC = b"SQLite format 3\0"
+
+
+class Unreadable(StoreError):
+    """The database itself is damaged: what it held cannot be told."""
+
+    code = "store_corrupt"
+
+
+@dataclass(slots=True)
+class _Found:
+    document: str | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+    vector: NDArray[np.float32] | None = None
+
+
+def set_wal(path: Path) -> int:
+    """Have 2 fsyncs a commit instead of 8; how many rows were ever written to this store.
+    Raises Unreadable, or StoreError where a write-ahead log is not possible."""
+    with database(path) as connection:
+        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        known = connection.execute(
+            "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('max_seq_id', 'embeddings_queue')"
+        ).fetchone()[0]
+        written = "SELECT MAX(seq_id) AS n FROM max_seq_id UNION SELECT MAX(seq_id) FROM "
+        newest = f"SELECT MAX(n) FROM ({written} embeddings_queue)"
+        count = connection.execute(newest).fetchone()[0] if known == 2 else 0
+    if mode != "wal":
+        raise StoreError(f"{path} cannot use a write-ahead log (it answered {mode}).")
+    return int(count or 0)
+
+
+def check_files(folder: Path) -> None:
+    """Raise Unreadable where the database is missing though there was one, or cut off."""
+    path = folder / DATABASE
+    if not folder.is_dir():
+        raise Unreadable(f"The store {folder} is not a directory.")
+    size = path.stat().st_size if path.exists() else None
+    if not size:
+        if _was_used(folder):
+            state = "missing" if size is None else "empty"
+            raise Unreadable(f"The store's database {path} is {state}.")
+        return
+    with open(path, "rb") as file:
+        header = file.read(100)
+    if header[:16] != MAGIC:
+        raise Unreadable(f"The store's database {path} is not a database: its header is damaged.")
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return  # pages that the file lacks may be there
+    page = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    if size < pages * (65536 if page == 1 else page):
+        raise Unreadable(f"The store's database {path} is cut off.")
+
+
+def _was_used(folder: Path) -> bool:
+    """Whether a store was here that had memories, or could have had: its index or our marks."""
+    names = (MARK, CLEAN, f"{DATABASE}-wal")
+    return any((folder / name).exists() for name in names) or any(
+        entry.is_dir() for entry in folder.iterdir()
+    )
+
+
+def is_sound(folder: Path) -> bool:
+    """Whether SQLite finds no fault in the whole database."""
+    try:
+        with database(folder / DATABASE) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except StoreError:
+        return False
+
+
+def collection_facts(folder: Path, collection: str) -> dict[str, Any]:
+    """The collection's own metadata; empty if there is none yet."""
+    if not (folder / DATABASE).exists():
+        return {}
+    with database(folder / DATABASE) as connection:
+        known = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('collections', 'segments')"
+        if connection.execute(known).fetchone()[0] != 2:
+            return {}
+        try:
+            return _collection(connection, collection)[0]
+        except Unreadable:
+            return {}
+
+
+def count_rows(folder: Path, collection: str) -> int:
+    """How many rows there are; raises Unreadable where that cannot be told."""
+    if folder.exists():
+        check_files(folder)
+    return len(salvage(folder, collection)[1]) if collection_facts(folder, collection) else 0
+
+
+def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Row]]:
+    """The collection's own metadata and all its rows; those whose vector is lost are marked
+    as pending. Raises Unreadable unless every row is there and whole."""
+    path = folder / DATABASE
+    if not path.exists():  # connecting would make an empty one
+        raise Unreadable(f"The store's database {path} is missing.")
+    with database(path) as connection:
+        facts, collection_id, segment = _collection(connection, collection)
+        found = _applied(connection, segment)
+        _apply_queue(connection, collection_id, segment, found)
+    dimension = int(facts.get(rows.DIMENSION_KEY, 0))
+    for id, row in found.items():
+        if rows.OF not in row.meta and (rows.TYPE not in row.meta or row.document is None):
+            raise Unreadable(f"The store's database {path} has lost parts of the memory {id}.")
+    return facts, list(_rows(found, dimension))
+
+
+@contextmanager
+def database(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            yield connection
+    except sqlite3.OperationalError as exc:
+        if str(exc).startswith(("no such", "Could not decode")):
+            raise Unreadable(f"The store's database {path} has lost parts ({_name(exc)}).") from exc
+        raise disk_trouble(exc) or StoreError(
+            f"The store's database {path} cannot be used ({_name(exc)}).", code="store_unwritable"
+        ) from exc
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:
+        raise Unreadable(f"The store's database {path} is damaged ({_name(exc)}).") from exc
+
+
+def _name(exc: Exception) -> str:
+    """What went wrong, by SQLite's name for it. Not its words: they can quote a memory."""
+    return getattr(exc, "sqlite_errorname", None) or type(exc).__name__
+
+
+def _collection(connection: sqlite3.Connection, name: str) -> tuple[dict[str, Any], str, str]:
+    """The collection's metadata, its id and the id of its segment of metadata."""
+    found = connection.execute(
+        "SELECT c.id, s.id FROM collections c JOIN segments s ON s.collection = c.id "
+        "WHERE c.name = ? AND s.scope = 'METADATA'",
+        (name,),
+    ).fetchone()
+    if found is None:
+        raise Unreadable(f"The store's database {_path(connection)} has no collection {name!r}.")
+    facts = connection.execute(
+        "SELECT key, str_value, int_value, float_value, bool_value FROM collection_metadata "
+        "WHERE collection_id = ?",
+        found[:1],
+    )
+    return {key: _value(*values) for key, *values in facts}, found[0], found[1]
+
+
+def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
+    """What Chroma had applied. Tables are read whole, past their indexes, which may be broken."""
+    ids: dict[int, str] = {}
+    foreign: set[int] = set()  # rows of other collections
+    every = "SELECT id, embedding_id, segment_id FROM embeddings NOT INDEXED ORDER BY id"
+    for row, id, owner in connection.execute(every):
+        if owner == segment:
+            ids[row] = id
+        else:
+            foreign.add(row)
+    found = {id: _Found() for id in ids.values()}
+    columns = "id, key, string_value, int_value, float_value, bool_value"
+    for row, key, *values in connection.execute(
+        f"SELECT {columns} FROM embedding_metadata NOT INDEXED"
+    ):
+        if row in foreign:
+            continue
+        if row not in ids:
+            raise _lost_rows(connection)
+        if key == DOCUMENT:
+            found[ids[row]].document = values[0]
+        else:
+            found[ids[row]].meta[key] = _value(*values)
+    for row, key, *values in connection.execute(
+        f"SELECT {columns} FROM embedding_metadata_array NOT INDEXED ORDER BY rowid"
+    ):
+        if row in foreign:
+            continue
+        if row not in ids:
+            raise _lost_rows(connection)
+        found[ids[row]].meta.setdefault(key, []).append(_value(*values))
+    return found
+
+
+def _lost_rows(connection: sqlite3.Connection) -> Unreadable:
+    path = _path(connection)
+    return Unreadable(f"The store's database {path} has metadata of rows that it has lost.")
+
+
+def _path(connection: sqlite3.Connection) -> str:
+    """The file that a connection has open."""
+    return str(connection.execute("PRAGMA database_list").fetchone()[2])
+
+
+def _value(text: Any, whole: Any, real: Any, truth: Any) -> Any:
+    if truth is not None:
+        return bool(truth)
+    return next((value for value in (text, whole, real) if value is not None), None)
+
+
+def _apply_queue(
+    connection: sqlite3.Connection, collection_id: str, segment: str, found: dict[str, _Found]
+) -> None:
+    """Replay what was committed: vectors from all of the queue, the rest since the last one
+    that was applied."""
+    applied = connection.execute(
+        "SELECT seq_id FROM max_seq_id WHERE segment_id = ?", (segment,)
+    ).fetchone()
+    since = applied[0] if applied else -1
+    queue = connection.execute(
+        "SELECT seq_id, operation, id, vector, metadata FROM embeddings_queue NOT INDEXED "
+        "WHERE topic LIKE ? ORDER BY seq_id",
+        (f"%/{collection_id}",),
+    )
+    for number, operation, id, vector, meta in queue:
+        if number > since:
+            _replay(found, operation, id, json.loads(meta) if meta else {})
+        if operation != DELETE and vector is not None and id in found:
+            found[id].vector = np.frombuffer(vector, dtype="<f4")
+
+
+def _replay(found: dict[str, _Found], operation: int, id: str, meta: dict[str, Any]) -> None:
+    """One operation of the queue as Chroma does it: an add of what exists is nothing."""
+    if operation == DELETE:
+        found.pop(id, None)
+        return
+    if (operation == ADD and id in found) or (operation == UPDATE and id not in found):
+        return
+    row = found.setdefault(id, _Found())
+    if DOCUMENT in meta:
+        row.document = meta.pop(DOCUMENT)
+    row.meta |= meta
+    row.meta = {key: value for key, value in row.meta.items() if value is not None}
+
+
+def _rows(found: dict[str, _Found], dimension: int) -> Iterator[rows.Row]:
+    """Rows for `chroma_rows.to_records`: a memory that lost a vector waits for all of them."""
+    lost = {row.meta.get(rows.OF, id) for id, row in found.items() if row.vector is None}
+    for id, row in found.items():
+        if row.meta.get(rows.OF, id) not in lost and row.vector is not None:
+            yield rows.Row(id, row.document, row.meta, row.vector)
+        elif rows.OF not in row.meta:
+            meta = row.meta | {rows.PENDING: True}
+            meta.pop(rows.REVISION, None)  # it is not what it was: no snapshot knows it
+            yield rows.Row(id, row.document, meta, rows.placeholder(dimension))

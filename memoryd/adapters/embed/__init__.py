@@ -1,0 +1,1 @@
+"""Embedding models: found, prepared and run."""

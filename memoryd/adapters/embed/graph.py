@@ -1,0 +1,173 @@
+"""Builds the ONNX graph that a model is run with: token ids and mask in, unit vectors out.
+
+From the weights of a BERT-shaped model the graph is written with ONNX Runtime's own fused
+operators: a traced export needs torch to make, is larger, and has to be fused again at every
+start. To a ready-made ONNX file only the tail (pooling, length one) is added, so that both
+kinds are run alike.
+
+Only preparing a model imports this module; running one needs neither onnx nor safetensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from memoryd.adapters.embed.cache import IDS, MASK
+from memoryd.adapters.embed.draft import Draft, add_tail, inputs, output, save
+from memoryd.adapters.embed.recipe import OTHER_BACKEND, read_json
+from memoryd.errors import EmbedError, ModelCorrupt
+
+FUSED = "com.microsoft"
+OPSET, IR_VERSION = 17, 8  # old enough for every runtime that we allow
+# Exact forms only: a model trained with one and run with the other drifts.
+ACTIVATIONS = {
+    "gelu": "BiasGelu",
+    "gelu_new": "FastGelu",
+    "gelu_fast": "FastGelu",
+    "gelu_pytorch_tanh": "FastGelu",
+}
+# These scale by the largest number in the whole batch, so neighbours change a text's vector.
+PER_BATCH = {"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was built. `alone`: a text's vector would depend on the others in its batch."""
+
+    dimension: int
+    alone: bool
+
+
+def build_from_weights(source: Path, pooling: str, target: Path) -> Built:
+    """Write the graph of a sentence-transformers folder. Raises EmbedError, ModelCorrupt."""
+    config = _bert_config(source.parent)
+    try:
+        draft = Draft(load_file(source))
+    except (SafetensorError, OSError, TypeError, ValueError) as exc:
+        raise ModelCorrupt(f"{source} cannot be read: {exc}.") from exc
+    hidden = _embeddings(draft, config)
+    for layer in range(config["num_hidden_layers"]):
+        hidden = _layer(draft, config, layer, hidden)
+    add_tail(draft, hidden, pooling)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, 1)]
+    graph = helper.make_graph(draft.nodes, "encoder", inputs(), [output(config["hidden_size"])])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    save(model, draft.tensors(), target)
+    return Built(config["hidden_size"], alone=False)
+
+
+def _bert_config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = read_json(folder / "config.json")
+    for key, wanted, default in (
+        ("model_type", {"bert"}, None),
+        ("position_embedding_type", {"absolute"}, "absolute"),
+        ("hidden_act", set(ACTIVATIONS), "gelu"),
+    ):
+        if (value := config.get(key, default)) not in wanted:
+            raise EmbedError(
+                f"{folder.name} has {key} {value!r}, which cannot be prepared exactly.",
+                hint=OTHER_BACKEND,
+            )
+    return {"layer_norm_eps": 1e-12, "hidden_act": "gelu", **config}
+
+
+def _embeddings(draft: Draft, config: dict[str, Any]) -> str:
+    """Word, position and type vectors, normalised; the type is always 0, so it is folded in."""
+    base = "embeddings."
+    types = draft.weight(base + "token_type_embeddings.weight")
+    places = draft.weight(base + "position_embeddings.weight") + types[0]
+    node = helper.make_node(
+        "EmbedLayerNormalization",
+        [
+            IDS,
+            "",
+            *draft.given(base + "word_embeddings.weight"),
+            draft.constant(base + "positions", places),
+            "",
+            *draft.given(base + "LayerNorm.weight", base + "LayerNorm.bias"),
+            MASK,
+        ],
+        ["hidden", "lengths"],
+        domain=FUSED,
+        epsilon=config["layer_norm_eps"],
+    )
+    draft.nodes.append(node)
+    return "hidden"
+
+
+def _layer(draft: Draft, config: dict[str, Any], number: int, hidden: str) -> str:
+    base = f"encoder.layer.{number}."
+    mixed = _attention(draft, config, base, hidden)
+    attended = _dense_add_norm(draft, config, base + "attention.output.", mixed, hidden)
+    inner = draft.constant(base + "inner", draft.weight(base + "intermediate.dense.weight").T)
+    wide = draft.add("MatMul", [attended, inner], base + "wide")
+    bias = draft.given(base + "intermediate.dense.bias")
+    active = draft.add(ACTIVATIONS[config["hidden_act"]], [wide, *bias], base + "active", FUSED)
+    return _dense_add_norm(draft, config, base + "output.", active, attended)
+
+
+def _attention(draft: Draft, config: dict[str, Any], base: str, hidden: str) -> str:
+    parts = [f"{base}attention.self.{name}." for name in ("query", "key", "value")]
+    matrix = np.concatenate([draft.weight(part + "weight").T for part in parts], axis=1)
+    bias = np.concatenate([draft.weight(part + "bias") for part in parts])
+    inputs = [hidden, draft.constant(base + "qkv", matrix), draft.constant(base + "qkv_bias", bias)]
+    heads = config["num_attention_heads"]
+    return draft.add("Attention", [*inputs, "lengths"], base + "mixed", FUSED, num_heads=heads)
+
+
+def _dense_add_norm(draft: Draft, config: dict[str, Any], base: str, inner: str, skip: str) -> str:
+    matrix = draft.constant(base + "matrix", draft.weight(base + "dense.weight").T)
+    dense = draft.add("MatMul", [inner, matrix], base + "product")
+    norm = draft.given(base + "LayerNorm.weight", base + "LayerNorm.bias", base + "dense.bias")
+    epsilon = config["layer_norm_eps"]
+    out = base + "normed"
+    return draft.add("SkipLayerNormalization", [dense, skip, *norm], out, FUSED, epsilon=epsilon)
+
+
+def build_from_onnx(source: Path, pooling: str, target: Path) -> Built:
+    """Add the tail to a graph that gives hidden states. Raises ModelCorrupt."""
+    try:
+        model = onnx.load(source)
+    except Exception as exc:  # protobuf's errors have no base of their own
+        raise ModelCorrupt(f"{source} cannot be read as ONNX: {exc}.") from exc
+    graph = model.graph
+    hidden, dimension = _hidden_states(source, graph)
+    head, tail = Draft(), Draft()
+    for value in graph.input:
+        _feed(head, source, value)
+    add_tail(tail, hidden, pooling)
+    nodes = [*head.nodes, *graph.node, *tail.nodes]
+    tensors = [*graph.initializer, *head.tensors(), *tail.tensors()]
+    whole = helper.make_graph(nodes, "encoder", inputs(), [output(dimension)])
+    graph.CopyFrom(whole)
+    save(model, tensors, target)
+    return Built(dimension, alone=any(node.op_type in PER_BATCH for node in nodes))
+
+
+def _hidden_states(source: Path, graph: onnx.GraphProto) -> tuple[str, int]:
+    """Name and width of the output that has a vector for each token."""
+    for value in graph.output:
+        shape = value.type.tensor_type.shape.dim
+        if len(shape) == 3 and shape[2].dim_value:
+            return value.name, shape[2].dim_value
+    raise ModelCorrupt(f"{source} has no output with a vector for each token.")
+
+
+def _feed(draft: Draft, source: Path, value: onnx.ValueInfoProto) -> None:
+    """Derive one input of a ready-made graph from ours; token types are always 0."""
+    kind = value.type.tensor_type.elem_type
+    if value.name == "token_type_ids":
+        draft.add("Cast", [draft.add("Sub", [IDS, IDS], "memoryd.types")], value.name, to=kind)
+    elif value.name in ("input_ids", "attention_mask"):
+        ours = IDS if value.name == "input_ids" else MASK
+        draft.add("Cast", [ours], value.name, to=kind)
+    else:
+        raise EmbedError(f"{source} wants an input {value.name!r}.", hint=OTHER_BACKEND)

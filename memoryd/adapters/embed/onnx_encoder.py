@@ -1,0 +1,131 @@
+"""Sentence vectors by ONNX Runtime: the default encoder.
+
+Queries and documents have a session each over the same mapped weights. A query runs on all
+cores at once. Documents run one batch a core, each on one thread: a run on two threads waits
+for the slower one at every step, so while another process has half a core (the store does, in
+a bulk load) it falls to a third of its speed, and single-threaded runs side by side do not.
+
+Texts are sorted by length and run in small batches of similar length, so that little is
+computed for padding. A batch is bounded by tokens: beyond a few hundred, throughput no
+longer rises while memory does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from memoryd.adapters.embed.cache import GRAPH, IDS, MASK, OUTPUT
+from memoryd.adapters.embed.resolve import Prepared, resolve
+from memoryd.adapters.embed.tokens import Tokens
+from memoryd.errors import EmbedError, ModelCorrupt
+from memoryd.ports import Span
+from memoryd.settings import EmbeddingSettings
+
+BATCH_TOKENS = 512
+LEAST_TOKENS = 64  # smaller batches cost more than an idle core
+SPIN_MICROSECONDS = "1000"
+MAX_THREADS = 4  # a short text has no work for more
+
+
+class OnnxEncoder:
+    """See `memoryd.ports.Encoder`."""
+
+    def __init__(self, prepared: Prepared, threads: int = 0) -> None:
+        self._prepared = prepared
+        self._cores = threads or min(MAX_THREADS, os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor(self._cores, thread_name_prefix="embed")
+        try:
+            tokenizer = Tokenizer.from_file(str(prepared.folder / "tokenizer.json"))
+            self._tokens = Tokens(tokenizer, prepared.max_tokens, prepared.document_prefix)
+            self._query_session = _session(prepared.folder / GRAPH, self._cores)
+            self._document_session = _session(prepared.folder / GRAPH, 1)
+        except Exception as exc:  # both libraries raise bare exceptions
+            raise ModelCorrupt(f"{prepared.folder} cannot be loaded: {exc}") from exc
+
+    @property
+    def model(self) -> str:
+        return self._prepared.identity
+
+    @property
+    def dimension(self) -> int:
+        return self._prepared.dimension
+
+    def knows(self, text: str) -> bool:
+        return self._tokens.knows(text)
+
+    def split(self, text: str, lead: str = "") -> list[Span]:
+        return self._tokens.split(text, lead)
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        prefix = self._prepared.query_prefix if query else self._prepared.document_prefix
+        session = self._query_session if query else self._document_session
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        try:
+            rows = self._tokens.ids([prefix + text for text in texts])
+
+            def run(batch: list[int]) -> None:
+                vectors[batch] = _run(session, [rows[index] for index in batch])
+
+            # Documents always through the pool: it bounds all callers together to the cores.
+            list((map if query else self._pool.map)(run, self._batches(rows)))
+        except Exception as exc:
+            raise EmbedError(f"The model {self.model} failed ({type(exc).__name__}).") from exc
+        return vectors
+
+    def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:
+        lengths = [len(row) for row in rows]
+        most = 1 if self._prepared.alone else len(rows)
+        share = max(LEAST_TOKENS, sum(lengths) // self._cores + 1)  # work for every core
+        return batches(lengths, most, min(BATCH_TOKENS, share))
+
+
+def _run(session: Any, rows: list[list[int]]) -> Any:
+    ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int32)
+    mask = np.zeros_like(ids)
+    for index, row in enumerate(rows):
+        ids[index, : len(row)] = row
+        mask[index, : len(row)] = 1
+    return session.run([OUTPUT], {IDS: ids, MASK: mask})[0]
+
+
+def batches(lengths: Sequence[int], most: int, tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
+    """Indices in groups of similar length, each of few tokens and at most `most` texts."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) == most or (len(batch) + 1) * lengths[index] > tokens):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _session(graph: Path, threads: int) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Its arena keeps the largest batch ever seen; malloc gives it back.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    # Threads spin between the steps of a run, which takes a fifth off a short text, but not
+    # after it: left to itself the runtime burns a core for tens of milliseconds a query.
+    options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN_MICROSECONDS)
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    options.log_severity_level = 3  # it warns on stderr about what does not concern a user
+    return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+
+
+def load(model: str, settings: EmbeddingSettings, cache: Path) -> OnnxEncoder:
+    """The encoder of the configuration's backend `onnx`. Raises EmbedError."""
+    models_dir = Path(settings.models_dir).expanduser() if settings.models_dir else None
+    prepared = resolve(model, cache, models_dir=models_dir, allow_download=settings.download)
+    return OnnxEncoder(prepared, settings.threads)

@@ -1,0 +1,1 @@
+"""The command line: one module a group of verbs, each verb one call on the daemon."""

@@ -1,0 +1,258 @@
+"""The verbs about the daemon itself: run it, look at it, end it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import select
+import shlex
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from memoryd import daemon_record
+from memoryd.cli.output import (
+    BOLD,
+    RED,
+    clean,
+    error_facts,
+    long_span,
+    moment,
+    paint,
+    rows,
+    say,
+    say_json,
+    size,
+)
+from memoryd.cli.target import given, settings, target, where
+from memoryd.client.types import Status
+from memoryd.errors import DaemonUnavailable, DaemonUnreachable, MemorydError, StoreBusy
+from memoryd.launch.target import config_in_use, named_socket, names_path, told_data_dir
+from memoryd.places import forbid_core_dumps
+
+BUSY_EXIT = 3  # another daemon serves this directory: nothing is wrong
+END = 20.0  # seconds for a daemon to end; it drains its calls for up to ten
+PATIENCE = 15.0  # seconds for an answer about itself
+LOOK = 0.05  # seconds between two looks where the system cannot tell when a process ends
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Run the daemon until it is told to stop."""
+    from memoryd.owner import announce, own, say
+
+    os.umask(0o077)  # whatever is made from here on is its owner's alone
+    forbid_core_dumps()
+    config = settings(options)
+    note_config(options, config.memory.path)
+    try:
+        with own(config.memory.path) as owner:
+            owner.starting(options.log_file)
+            # Only now: a second daemon shall be refused before all this is loaded.
+            from memoryd.daemon import run
+
+            listen = named_socket(given(options))
+            return run(config, owner, socket=listen, log_file=options.log_file)
+    except StoreBusy as exc:
+        say(exc)
+        if options.log_file and (first := daemon_record.read(config.memory.path)):
+            announce(first)
+        return BUSY_EXIT
+
+
+def note_config(options: argparse.Namespace, data_dir: Path) -> None:
+    """Tell those who read no YAML which data directory the configuration file names."""
+    file = config_in_use(given(options))
+    if file and not told_data_dir(given(options)) and names_path(file):
+        daemon_record.note_config(file, data_dir)
+
+
+def mcp(options: argparse.Namespace) -> int:
+    """The shim. The command takes it before it comes here; this is for those who call `main`."""
+    from memoryd.shim.entry import main
+
+    return main(["mcp", *(word for flag in given(options).items() for word in flag)])
+
+
+def status(options: argparse.Namespace) -> int:
+    """Show how the daemon is; exit code 1 if none runs, or if its memories cannot be opened."""
+    try:
+        found = asyncio.run(ask(options))
+    except DaemonUnreachable:
+        raise
+    except DaemonUnavailable as exc:
+        if not options.json:
+            raise
+        place = str(target(options).place)
+        say_json({"health": "stopped", "socket": place, "error": error_facts(exc)})
+        return 1
+    code = 1 if found["health"] == "failed" else 0
+    if options.json:
+        say_json(found)
+        return code
+    health = paint(found["health"], RED if found["health"] == "failed" else BOLD)
+    say(f"memoryd {found['version']}  {health}")
+    for row in rows({name: clean(value) for name, value in _facts(found).items()}):
+        say(row)
+    return code
+
+
+def stop(options: argparse.Namespace) -> int:
+    """End the daemon and wait until it is gone; it is no failure if none runs."""
+    from memoryd.cli.kill import kill, refuse_orphan
+
+    if options.kill:
+        return kill(options)
+    try:
+        pid = end_running(options)
+    except DaemonUnreachable as exc:
+        hint = kill_hint(options) if target(options).expected else exc.hint
+        raise DaemonUnreachable(exc.message, hint=hint) from exc
+    refuse_orphan(options)
+    if options.json:
+        say_json({"stopped": pid is not None, "pid": pid})
+    elif pid is None:
+        say(f"No memoryd answers at {target(options).place}.")
+    else:
+        say(f"Stopped process {pid}.")
+    return 0
+
+
+def kill_hint(options: argparse.Namespace, pid: int = 0) -> str:
+    """How to end what hangs, in the directory that was meant."""
+    if target(options).expected is None:
+        return f"Run: kill -KILL {pid}"
+    words = [word for flag in given(options).items() for word in flag]
+    return f"Run: {shlex.join(['memoryd', 'stop', '--kill', *words])}"
+
+
+def end_running(options: argparse.Namespace) -> int | None:
+    """End the daemon that runs; its process, or None if there was none. Raises MemorydError if
+    it does not end in time."""
+    if (found := running(options)) is None:
+        return None
+    pid = found["pid"]
+    if not end_process(pid):
+        raise MemorydError(
+            f"The daemon (process {pid}) has not ended within {END:g} seconds.",
+            code="still_running",
+            hint=kill_hint(options, pid),
+        )
+    return pid
+
+
+def running(options: argparse.Namespace, within: float | None = None) -> Status | None:
+    """What the daemon says of itself; None if none runs. DaemonUnreachable if one does and does
+    not answer, TimeoutError if not `within` seconds."""
+    if is_idle(options):
+        return None
+    try:
+        return asyncio.run(asyncio.wait_for(ask(options), within))
+    except DaemonUnreachable:
+        raise
+    except DaemonUnavailable:
+        return None
+
+
+def is_idle(options: argparse.Namespace) -> bool:
+    """Whether no process has the data directory. Told by its lock, without connecting: that would
+    start a daemon where systemd listens."""
+    meant = target(options)
+    if meant.socket is not None or meant.data_dir is None:
+        return False  # whoever listens there may serve any directory
+    return daemon_record.lock_holder(meant.data_dir) is None
+
+
+async def ask(options: argparse.Namespace, *, start: bool = False) -> Status:
+    """What the daemon says of itself, started first if it may be."""
+    from memoryd.client import Client
+
+    async with Client(**where(options), start=start, timeout=PATIENCE) as daemon:
+        return await daemon.status()
+
+
+def _facts(found: Status) -> dict[str, str]:
+    facts = {"uptime": f"{long_span(found['uptime_seconds'])} (process {found['pid']})"}
+    if so_far := found.get("progress"):
+        share = f": {so_far['done']} of {so_far['total']}" if so_far["total"] else ""
+        since = f", for {long_span(so_far['seconds'])}" if "seconds" in so_far else ""
+        facts["progress"] = so_far["what"] + share + since
+    if "memories" in found:
+        counts = found["memories"]
+        each = ", ".join(f"{count} {type}" for type, count in counts.items())
+        facts["memories"] = f"{sum(counts.values())} ({each})"
+        end = found.get("next_expiry")
+        facts["next expiry"] = moment(end) if end else "none"
+        if doubt := found.get("clock_doubt"):
+            left = long_span(doubt["seconds_left"])
+            facts["clock"] = (
+                f"last believed {moment(doubt['believed'])}; nothing expired is deleted for {left} "
+                "more. If date and time are right: memoryd sweep --now"
+            )
+        facts["sessions"] = f"{found.get('sessions', 0)} at hand"
+        facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
+    if pending := found.get("pending_vectors"):
+        former = found.get("former_model")
+        meanwhile = f"{former} searches until all have one" if former else "found by words only"
+        facts["not embedded"] = f"{pending}, {meanwhile}"
+    if trouble := found.get("store", {}).get("error"):
+        facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
+    facts |= _store_facts(found.get("store", {}))
+    facts["RAM"] = size(found["resident_bytes"])
+    disk = f"{size(found['disk_bytes'])} in {found['data_dir']}"
+    facts["disk"] = f"{disk}, {size(found['disk_free_bytes'])} free"
+    return facts
+
+
+def _store_facts(store: dict[str, Any]) -> dict[str, str]:
+    """What became of the store, where there is something to tell."""
+    facts = {"backup": f"{moment(store['backup_at'])}"} if "backup_at" in store else {}
+    if store.get("since_by") == "repair":
+        facts["repaired"] = f"{moment(store['since'])}; nothing to do"
+    if others := store.get("other_collections"):
+        named = ", ".join(f"{name} ({rows} rows)" for name, rows in others.items())
+        facts["not served"] = f"other collections in this store: {named}; see store.collection"
+    if aside := store.get("set_aside"):
+        facts["set aside"] = f"{', '.join(aside)}; delete what you do not need"
+    return facts
+
+
+def end_process(pid: int, number: int = signal.SIGTERM) -> bool:
+    """Send a process the signal to end; whether it did, in time."""
+    try:
+        watch = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return True
+    return _ended(pid, watch, END)
+
+
+def wait_for_end(pid: int, seconds: float) -> bool:
+    """Whether a process ends by itself in this time."""
+    try:
+        watch = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except ProcessLookupError:
+        return True
+    return _ended(pid, watch, seconds)
+
+
+def _ended(pid: int, watch: int | None, seconds: float) -> bool:
+    if watch is None:
+        return _gone(pid, seconds)
+    try:
+        # The descriptor, not the number: it stays this process's, and tells at once.
+        return bool(select.select([watch], [], [], seconds)[0])
+    finally:
+        os.close(watch)
+
+
+def _gone(pid: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(LOOK)
+    return False

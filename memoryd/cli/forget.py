@@ -1,0 +1,170 @@
+"""`memoryd forget`: by id, by name, by what memories have in common, or everything."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from memoryd.cli.output import (
+    DIM,
+    age,
+    clean,
+    complain,
+    counted,
+    error_facts,
+    paint,
+    remaining,
+    say,
+    say_json,
+)
+from memoryd.cli.progress import Progress
+from memoryd.cli.store import require_store
+from memoryd.cli.target import where
+from memoryd.client.govern import Culled, Governor
+from memoryd.client.types import Memory
+from memoryd.errors import InvalidInput, NotFound
+
+CONFIRMATION = "forget everything"
+NOTHING = {"since": 1, "until": 0}  # a filter that no memory can match
+SHOWN = 70  # characters of each memory in a preview
+
+
+def forget(options: argparse.Namespace) -> int:
+    """Delete for good, or with --dry-run say what would go; exit code 1 if a name was not there."""
+    chosen = _selection(options)
+    if options.memories and (chosen or options.everything):
+        raise InvalidInput("Name memories or give a filter, not both.", code="filter_with_names")
+    if options.memories:
+        require_store(options)
+        return asyncio.run(_forget_each(options))
+    if not chosen and not options.everything:
+        raise InvalidInput(
+            "Nothing to forget was named.",
+            code="filter_empty",
+            hint="Name memories, give a filter such as --older-than 30d, or use --everything.",
+        )
+    require_store(options)
+    return asyncio.run(_forget_where(options, chosen))
+
+
+def connect(options: argparse.Namespace, timeout: float = 60.0) -> Governor:
+    """The daemon, started if none runs."""
+    return Governor(**where(options), start=True, timeout=timeout)
+
+
+def _selection(options: argparse.Namespace) -> dict[str, Any]:
+    given = {
+        "memory_type": options.type,
+        "session_id": options.session,
+        "metadata": dict(options.metadata) if options.metadata else None,
+        "since": options.since,
+        "until": options.until,
+        "older_than": options.older_than,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+async def _forget_each(options: argparse.Namespace) -> int:
+    code = 0
+    async with connect(options) as daemon:
+        if options.purge:  # asked first: if it cannot be done, nothing is forgotten
+            await daemon.forget_where(**NOTHING, dry_run=True, purge=True)
+        for wanted in options.memories:
+            if not await _forget_one(daemon, wanted, options):
+                code = 1
+        if options.purge and not options.dry_run:
+            await daemon.forget_where(**NOTHING, purge=True)
+    return code
+
+
+async def _forget_one(daemon: Governor, wanted: str, options: argparse.Namespace) -> bool:
+    """Forget it, or say what would go; whether it was there."""
+    answer: dict[str, Any]
+    if options.dry_run:
+        found = await daemon.get(wanted)
+        is_there, sentence = found is not None, f"Would forget {_line(found)}" if found else ""
+        answer = {"exists": is_there, "id": found["id"] if found else wanted}
+    else:
+        answer = {**await daemon.forget(wanted)}
+        is_there, sentence = answer["success"], f"Forgot {clean(wanted)}"
+    missing = NotFound(f"There is no memory {wanted!r}.")
+    if options.json:
+        say_json(answer if is_there else answer | {"error": error_facts(missing)})
+    elif is_there:
+        say(sentence)
+    else:
+        complain(missing)
+    return is_there
+
+
+async def _forget_where(options: argparse.Namespace, chosen: Mapping[str, Any]) -> int:
+    how: dict[str, Any] = {"everything": True} if options.everything else {}
+    how |= {"purge": True} if options.purge else {}
+    async with connect(options) as daemon:
+        before = await daemon.forget_where(dry_run=True, **chosen, **how)
+        if options.dry_run:
+            _preview(before, options)
+            return 0
+        if options.everything and not options.yes:
+            _confirm(before["matched"])
+        gone = await _forget_all(daemon, before["matched"], {**chosen, **how})
+    if options.json:
+        facts = {"matched": before["matched"], "forgotten": gone, "types": before["types"]}
+        say_json(facts | {"dry_run": False})
+    else:
+        say(f"Forgot {_counted(gone, before['types'] if gone == before['matched'] else {})}.")
+    return 0
+
+
+async def _forget_all(daemon: Governor, matched: int, call: Mapping[str, Any]) -> int:
+    """Call by call, so that none takes long; no more than were there to begin with."""
+    gone = 0
+    with Progress("Forgetting", matched) as progress:
+        while True:
+            done = await daemon.forget_where(**call)
+            gone += done["forgotten"]
+            progress.at(gone)
+            if done["forgotten"] in (0, done["matched"]) or gone >= matched:
+                return gone
+
+
+def _preview(found: Culled, options: argparse.Namespace) -> None:
+    if options.json:
+        say_json({**found, "dry_run": True})
+        return
+    say(f"Would forget {_counted(found['matched'], found['types'])}.")
+    for memory in found["first"]:
+        say(f"  {_line(memory)}")
+    if (more := found["matched"] - len(found["first"])) > 0:
+        say(f"  and {more} more")
+
+
+def _confirm(count: int) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInput(
+            f"This would forget {counted(count)}, and there is no terminal to confirm it on.",
+            code="not_confirmed",
+            hint="Add --yes.",
+        )
+    sys.stderr.write(f"This deletes {counted(count)} for good: all there are.\n")
+    sys.stderr.write(f"Type '{CONFIRMATION}' to go on: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != CONFIRMATION:
+        raise InvalidInput("Nothing was forgotten.", code="not_confirmed")
+
+
+def _counted(count: int, types: Mapping[str, int]) -> str:
+    each = ", ".join(f"{number} {type}" for type, number in sorted(types.items()))
+    return counted(count) + (f" ({each})" if each else "")
+
+
+def _line(memory: Memory) -> str:
+    now = datetime.now(UTC)
+    text = " ".join(clean(memory["content"]).split())
+    short = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    when = f"{memory['type']}, {age(memory, now)}, {remaining(memory, now)}"
+    return f"{paint(memory['id'], DIM)}  {when}: {short}"

@@ -1,0 +1,149 @@
+"""`memoryd import`: memories of an export, as they were.
+
+The file is read twice: once to see that it is whole, then to send it. What comes on stdin is kept
+in a file of no name meanwhile. Ids are kept, so an import that was killed is continued by running
+it again: what is there already is passed over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from memoryd.cli import jsonl
+from memoryd.cli.forget import connect
+from memoryd.cli.output import clean, note, say, say_json
+from memoryd.cli.progress import Progress
+from memoryd.client.govern import Arrived, Governor
+from memoryd.errors import InvalidInput
+
+BATCH, BATCH_BYTES = 64, 256_000  # of one call; the daemon bounds a message
+SHOWN = 20  # lines that are reported one by one
+PATIENCE = 600.0  # seconds for a batch: long texts have many passages to embed
+NEW_VECTORS = "Every vector is made anew. --trust-vectors uses those of a file that is your own."
+OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
+
+
+@dataclass(slots=True)
+class Report:
+    """How many of each outcome, and the lines that somebody should look at."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    masked: int = 0
+
+    def take(self, number: int, memory: dict[str, Any], arrived: Arrived) -> None:
+        self.counts[arrived["outcome"]] += 1
+        self.masked += arrived.get("masked", False)
+        if arrived["outcome"] in ("kept", "refused") or arrived.get("masked"):
+            found = {"line": number, "id": memory["id"], **arrived}
+            self.lines.append(found)
+
+
+def take_in(options: argparse.Namespace) -> int:
+    """Import a file; exit code 1 if a memory of it was refused."""
+    with _opened(options.file) as file:
+        header = jsonl.verified(file)
+        if header.embeddings and not options.trust_vectors:
+            note(NEW_VECTORS)
+        report = asyncio.run(_import(options, file, header))
+    if options.json:
+        counts = {outcome: report.counts[outcome] for outcome in OUTCOMES}
+        say_json(counts | {"masked": report.masked, "lines": report.lines})
+    else:
+        _tell(report)
+    return 1 if report.counts["refused"] else 0
+
+
+async def _import(options: argparse.Namespace, file: IO[bytes], header: jsonl.Header) -> Report:
+    report, done = Report(), 0
+    async with connect(options, timeout=PATIENCE) as daemon:
+        with Progress("Importing", header.count) as progress:
+            for batch in _batches(file, vectors=options.trust_vectors):
+                memories = [memory for _, memory in batch]
+                arrived = await _send(daemon, memories, header, options)
+                for (number, memory), outcome in zip(batch, arrived, strict=True):
+                    report.take(number, memory, outcome)
+                done += len(batch)
+                progress.at(done)
+    return report
+
+
+async def _send(
+    daemon: Governor,
+    memories: list[dict[str, Any]],
+    header: jsonl.Header,
+    options: argparse.Namespace,
+) -> list[Arrived]:
+    return await daemon.import_batch(
+        memories,
+        model=header.model,
+        overwrite=options.overwrite,
+        trust_vectors=options.trust_vectors,
+    )
+
+
+def _batches(file: IO[bytes], *, vectors: bool) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+    batch: list[tuple[int, dict[str, Any]]] = []
+    size = 0
+    for number, memory, length in jsonl.memories(file):
+        if batch and (len(batch) >= BATCH or size + length > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        if not vectors:
+            memory.pop("passages", None)
+        batch.append((number, memory))
+        size += length
+    if batch:
+        yield batch
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    """The file, or a copy of stdin that can be read twice."""
+    if name == "-":
+        with tempfile.TemporaryFile(prefix="memoryd-import-") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+            yield copy
+        return
+    try:
+        file = Path(name).open("rb")
+    except OSError as exc:
+        raise InvalidInput(
+            f"{name} cannot be read: {exc.strerror or exc}.", code="file_unreadable"
+        ) from exc
+    with file:
+        yield file
+
+
+def _tell(report: Report) -> None:
+    for found in report.lines[:SHOWN]:
+        note(f"Line {found['line']}: {clean(_why(found))}")
+    if (more := len(report.lines) - SHOWN) > 0:
+        note(f"{more} more lines like these; --json tells them all.")
+    counts = [f"{report.counts[o]} {o}" for o in OUTCOMES if report.counts[o] or o == "added"]
+    say(f"Imported: {', '.join(counts)}.")
+    if report.masked:
+        say(f"What looked like a secret was removed from {report.masked} of them.")
+
+
+def _why(found: dict[str, Any]) -> str:
+    if found["outcome"] == "refused":
+        return f"refused. {found['error']['message']}"
+    if found.get("masked"):
+        return "what looked like a secret was removed before storing."
+    if found["rival"] == found["id"]:
+        return f"memory {found['id']} differs here and was kept; --overwrite replaces it."
+    return (
+        f"memory {found['id']} was left out: {found['rival']} has its name or says the same; "
+        "--overwrite replaces that."
+    )

@@ -1,0 +1,240 @@
+"""The command line: one verb, one function, one call on the daemon.
+
+A verb is named here and imported when it runs, so that a quick one stays quick. Failures print
+`Error:` and `Try:` to stderr, or with --json an `error` to stdout, and exit 1; wrong usage exits
+2, Ctrl-C 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memoryd import __version__
+from memoryd.cli import values
+from memoryd.cli.output import complain, use_any_terminal
+from memoryd.cli.usage import Parser, UsageError
+from memoryd.errors import MemorydError
+
+WRONG_USAGE = 2
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit code."""
+    use_any_terminal()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        pass  # the reader went away, as `head` does
+    except OSError as exc:  # a full disk behind `> file`
+        sys.stderr.write(f"Error: The output cannot be written: {exc.strerror}.\n")
+    # Python would try to write what is left once more at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+def _run(words: list[str]) -> int:
+    """The same, with every failure told."""
+    as_json = "--json" in words[: words.index("--") if "--" in words else None]
+    try:
+        options = parser().parse_args(words)
+        return _verb(options.verb)(options)
+    except UsageError as exc:
+        complain(exc, as_json=as_json)
+        return WRONG_USAGE
+    except MemorydError as exc:
+        complain(exc, as_json=as_json)
+    except KeyboardInterrupt:
+        complain(MemorydError("Interrupted.", code="interrupted"), as_json=as_json)
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as exc:  # a traceback helps nobody at a prompt
+        sentence = f"memoryd failed with {type(exc).__name__}."  # its words can quote a memory
+        hint = "Run: memoryd doctor"
+        complain(MemorydError(sentence, code="internal", hint=hint), as_json=as_json)
+    return 1
+
+
+def _verb(place: str) -> Callable[[argparse.Namespace], int]:
+    module, _, name = place.partition(":")
+    found: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def parser() -> Parser:
+    """Every verb with its flags."""
+    top = Parser(
+        prog="memoryd",
+        description="The one memory that every AI agent on a machine shares.",
+        epilog="`memoryd` alone shows what to do first; `memoryd VERB --help` explains a verb.",
+    )
+    top.add_argument("--version", action="version", version=f"memoryd {__version__}")
+    top.set_defaults(verb="memoryd.cli.welcome:welcome")
+    _add_places(top, default=None)
+    verbs = top.add_subparsers(metavar="VERB")
+    _add_daemon_verbs(verbs)
+    _add_memory_verbs(verbs)
+    _add_store_verbs(verbs)
+    _add_governing_verbs(verbs)
+    _add_machine_verbs(verbs)
+    return top
+
+
+Verbs = Any  # argparse keeps the type of its verbs to itself
+
+
+def _add_daemon_verbs(verbs: Verbs) -> None:
+    serve = _add(verbs, "serve", "daemon:serve", "run the daemon in the foreground")
+    serve.add_argument("--log-file", type=Path, metavar="FILE", help="log to a file, not to stderr")
+    _add(verbs, "mcp", "daemon:mcp", "serve an MCP client on stdin and stdout")
+    start = _add(verbs, "start", "start:start", "start the daemon in the background")
+    restart = _add(verbs, "restart", "start:restart", "stop the daemon and start it again")
+    status = _add(verbs, "status", "daemon:status", "show what the daemon does and holds")
+    stop = _add(verbs, "stop", "daemon:stop", "stop the daemon once its calls are done")
+    stop.add_argument("--kill", action="store_true", help="end one that hangs, by force")
+    logs = _add(verbs, "logs", "logs:logs", "show the log of a daemon in the background")
+    logs.add_argument(
+        "-n", "--lines", type=values.count, default=50, metavar="N", help="how many lines"
+    )
+    logs.add_argument("-f", "--follow", action="store_true", help="show new lines as they come")
+    _add_json(start, restart, status, stop, logs)
+
+
+def _add_memory_verbs(verbs: Verbs) -> None:
+    store = _add(verbs, "store", "memories:store", "store a memory")
+    store.add_argument("content", metavar="CONTENT", help="the text; - reads it from stdin")
+    store.add_argument("--type", metavar="TYPE", help="fact (default), conversation or context")
+    store.add_argument("--name", help="a name to get, replace or forget it by")
+    store.add_argument("--expires-at", metavar="TIME", help="when to forget it, ISO 8601")
+    store.add_argument("--pinned", action="store_true", default=None, help="never expires")
+    search = _add(verbs, "search", "memories:search", "find memories by meaning")
+    search.add_argument(
+        "query", metavar="QUERY", nargs="+", help="what to look for, in plain words"
+    )
+    search.add_argument("--type", metavar="TYPE", help="only fact, conversation or context")
+    search.add_argument("--limit", type=values.whole, metavar="N", help="how many results at most")
+    search.add_argument(
+        "--min-score", type=values.number, metavar="SCORE", help="hide worse, 0 to 1"
+    )
+    search.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
+    search.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
+    search.add_argument(
+        "--max-tokens", type=values.whole, metavar="N", help="size of the whole answer"
+    )
+    search.add_argument("--explain", action="store_true", default=None, help="show the reasons")
+    _add_common(store, search)
+    get = _add(verbs, "get", "memories:get", "show one memory")
+    get.add_argument("memory", metavar="ID_OR_NAME")
+    _add_json(store, search, get)
+
+
+def _add_governing_verbs(verbs: Verbs) -> None:
+    forget = _add(verbs, "forget", "forget:forget", "delete memories for good")
+    forget.add_argument("memories", metavar="ID_OR_NAME", nargs="*")
+    forget.add_argument("--type", metavar="TYPE", help="all of fact, conversation or context")
+    forget.add_argument(
+        "--older-than", type=values.seconds, metavar="SPAN", help="such as 12h, 7d or 2w"
+    )
+    forget.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
+    forget.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
+    _add_common(forget)
+    forget.add_argument("--everything", action="store_true", help="all memories; asks first")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
+    forget.add_argument("--purge", action="store_true", help="erase them from the files too")
+    export = _add(verbs, "export", "export:export", "write all memories to a file of JSON lines")
+    export.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="without it, or with -, to stdout"
+    )
+    export.add_argument("--embeddings", action="store_true", help="with their vectors")
+    export.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    take = _add(verbs, "import", "imports:take_in", "read memories from an export")
+    take.add_argument("file", metavar="FILE", help="- reads stdin")
+    take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
+    take.add_argument(
+        "--trust-vectors",
+        action="store_true",
+        help="use the vectors in FILE unseen; only for an export of your own",
+    )
+    _add_json(forget, export, take)
+
+
+def _add_store_verbs(verbs: Verbs) -> None:
+    backup = _add(verbs, "backup", "store:backup", "copy all memories into one file, verified")
+    backup.add_argument("folder", metavar="DIR", nargs="?", help="folder for a second copy")
+    restore = _add(verbs, "restore", "store:restore", "bring the memories of a backup back")
+    restore.add_argument("file", metavar="FILE", help="a file that `memoryd backup` wrote")
+    restore.add_argument(
+        "--replace", action="store_true", help="delete the memories that are there"
+    )
+    rescue = _add(
+        verbs, "rescue", "store:rescue", "save the memories of a daemon that lost its files"
+    )
+    rescue.add_argument("folder", metavar="DIR", nargs="?", help="folder for the backup file")
+    purge = _add(
+        verbs, "purge", "store:purge", "erase forgotten memories from all files but backups"
+    )
+    sweep = _add(verbs, "sweep", "store:sweep", "delete expired memories without waiting")
+    sweep.add_argument(
+        "--now", action="store_true", help="also after a leap of the clock: date and time are right"
+    )
+    _add_json(backup, restore, rescue, purge, sweep)
+
+
+def _add_machine_verbs(verbs: Verbs) -> None:
+    setup = _add(verbs, "setup", "setup:setup", "find or fetch the embedding model and prepare it")
+    config = _add(verbs, "config", "config:config", "show every setting and where it was set")
+    config.add_argument("--default", action="store_true", help="the default file, commented")
+    service = _add(verbs, "service", "service:service", "let systemd or launchd run the daemon")
+    service.add_argument("action", choices=("install", "uninstall", "status"))
+    service.add_argument("--no-start", action="store_true", help="install: only write the files")
+    doctor = _add(verbs, "doctor", "doctor:doctor", "find what is wrong and say how to repair it")
+    doctor.add_argument("--fix", action="store_true", help="repair what can be repaired")
+    version = _add(verbs, "version", "start:version", "show the versions of memoryd")
+    _add_json(setup, config, service, doctor, version)
+
+
+def _add(verbs: Verbs, name: str, place: str, text: str) -> Parser:
+    verb: Parser = verbs.add_parser(name, help=text, description=text)
+    verb.set_defaults(verb=f"memoryd.cli.{place}", json=False)
+    # Suppressed, or the verb's default would undo the same flag given before it.
+    _add_places(verb, default=argparse.SUPPRESS)
+    return verb
+
+
+def _add_places(part: argparse.ArgumentParser, default: str | None) -> None:
+    part.add_argument("--config", metavar="FILE", default=default, help="configuration file")
+    part.add_argument("--data-dir", metavar="DIR", default=default, help="where memories are kept")
+    part.add_argument("--socket", metavar="PATH", default=default, help="where the daemon listens")
+
+
+def _add_common(*verbs: argparse.ArgumentParser) -> None:
+    for verb in verbs:
+        verb.add_argument("--session", metavar="ID", help="the session it belongs to")
+        verb.add_argument(
+            "--metadata",
+            "--meta",
+            type=values.pair,
+            action="append",
+            metavar="KEY=VALUE",
+            help="may be repeated; a value that is JSON is taken as such",
+        )
+
+
+def _add_json(*verbs: argparse.ArgumentParser) -> None:
+    for verb in verbs:
+        verb.add_argument("--json", action="store_true", help="answer in JSON")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""The verbs about memories. They start a daemon if none runs, as an MCP client would."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from memoryd.cli.output import (
+    BOLD,
+    DIM,
+    age,
+    clean,
+    moment,
+    note,
+    paint,
+    remaining,
+    rows,
+    say,
+    say_json,
+)
+from memoryd.cli.target import where
+from memoryd.client import Client
+from memoryd.client.types import Hit, Memory, Page, Stored
+from memoryd.errors import InvalidInput, NotFound
+
+SHOWN_LINES = 2  # of each hit
+INDENT = " " * 6
+
+
+def store(options: argparse.Namespace) -> int:
+    """Remember a text; say what became of it."""
+    content = _stdin() if options.content == "-" else options.content
+    stored = asyncio.run(_store(options, content))
+    if options.json:
+        say_json(stored)
+        return 0
+    _notes(stored["warnings"])
+    say(f"{_how(stored)} {stored['type']} {stored['id']}, {_until(stored)}")
+    return 0
+
+
+def search(options: argparse.Namespace) -> int:
+    """Show the best matches, best first."""
+    page = asyncio.run(_search(options))
+    if options.json:
+        say_json(page)
+        return 0
+    _notes(page["warnings"])
+    now = datetime.now(UTC)
+    for hit in page["results"]:
+        say(_heading(hit, now))
+        for line in _excerpt(hit.get("passage", hit["content"])):
+            say(INDENT + line)
+        if more := len(hit.get("similar", ())):
+            say(
+                paint(
+                    f"{INDENT}and {more} more that {'says' if more == 1 else 'say'} the same", DIM
+                )
+            )
+        if "why" in hit:
+            say(INDENT + ", ".join(f"{part} {value:+.2f}" for part, value in hit["why"].items()))
+    if not page["results"]:
+        say("Nothing found.")
+    return 0
+
+
+def get(options: argparse.Namespace) -> int:
+    """Show one memory in full; NotFound if there is none."""
+    memory = asyncio.run(_get(options))
+    if memory is None:
+        raise _missing(options.memory)
+    if options.json:
+        say_json(memory)
+        return 0
+    say(clean(memory["content"]))
+    say()
+    for row in rows(_facts(memory)):
+        say(row)
+    return 0
+
+
+def _connect(options: argparse.Namespace) -> Client:
+    return Client(**where(options), start=True)
+
+
+async def _store(options: argparse.Namespace, content: str) -> Stored:
+    async with _connect(options) as memory:
+        return await memory.store(
+            content,
+            options.type or "fact",
+            name=options.name,
+            session_id=options.session,
+            metadata=dict(options.metadata) if options.metadata else None,
+            expires_at=options.expires_at,
+            pinned=options.pinned,
+        )
+
+
+async def _search(options: argparse.Namespace) -> Page:
+    async with _connect(options) as memory:
+        return await memory.search(
+            " ".join(options.query),
+            memory_type=options.type,
+            limit=options.limit,
+            min_score=options.min_score,
+            session_id=options.session,
+            metadata=dict(options.metadata) if options.metadata else None,
+            since=options.since,
+            until=options.until,
+            max_tokens=options.max_tokens,
+            explain=options.explain,
+        )
+
+
+async def _get(options: argparse.Namespace) -> Memory | None:
+    async with _connect(options) as memory:
+        return await memory.get(options.memory)
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode().rstrip("\n")
+    except UnicodeDecodeError as exc:
+        raise InvalidInput(
+            "What came on stdin is not UTF-8 text.", code="content_not_text"
+        ) from exc
+
+
+def _missing(wanted: str) -> NotFound:
+    return NotFound(f"There is no memory {wanted!r}.")
+
+
+def _notes(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        note(warning)
+
+
+def _how(stored: Stored) -> str:
+    if stored["duplicate"]:
+        return "Already known:"
+    return "Replaced" if stored.get("replaced") else "Stored"
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+def _until(memory: Memory) -> str:
+    end = memory["expires_at"]
+    return "kept until forgotten" if end is None else f"kept until {moment(end)}"
+
+
+def _heading(hit: Hit, now: datetime) -> str:
+    parts = (
+        paint(f"{hit['score']:.2f}", BOLD),
+        f"{hit['type']:<12}",
+        f"{age(hit, now):>10}, {remaining(hit, now):<11}",
+        paint(hit["id"], DIM),
+        clean(hit.get("name", "")),
+    )
+    return "  ".join(parts).rstrip()
+
+
+def _excerpt(text: str) -> list[str]:
+    """The first lines that say something, cut to the width of the terminal."""
+    width = max(shutil.get_terminal_size((100, 24)).columns - len(INDENT), 20)
+    lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
+    cut = [line if len(line) <= width else line[: width - 1] + "…" for line in lines]
+    return cut[:SHOWN_LINES] if len(cut) <= SHOWN_LINES else [*cut[: SHOWN_LINES - 1], "…"]
+
+
+def _facts(memory: Memory) -> dict[str, str]:
+    found = {
+        "id": memory["id"],
+        "name": memory.get("name"),
+        "type": memory["type"],
+        "created": moment(memory["created_at"]),
+        "expires": moment(memory["expires_at"]) if memory["expires_at"] else "never",
+        "session": memory.get("session_id"),
+    }
+    # Under a name of their own, on one line: metadata must not pose as a field of the memory.
+    found |= {f"metadata.{key}": _one_line(value) for key, value in memory["metadata"].items()}
+    return {clean(key): clean(value) for key, value in found.items() if value is not None}

@@ -1,0 +1,118 @@
+"""What the command line says, and how: plain, aligned, coloured only for a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from memoryd.errors import MemorydError
+from memoryd.sanitize import visible
+
+BOLD, DIM, RED = "1", "2", "31"
+UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def use_any_terminal() -> None:
+    """What a terminal cannot show is shown as `?`; it must not end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def say(text: str = "") -> None:
+    """One line, or several, to stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def say_json(answer: object) -> None:
+    """One JSON text on one line, as on the wire."""
+    say(json.dumps(answer))
+
+
+def note(text: str) -> None:
+    """Something to know that is no part of the answer."""
+    sys.stderr.write(f"Note: {clean(text)}\n")
+
+
+def complain(exc: MemorydError, *, as_json: bool = False) -> None:
+    """What is wrong, and what to try. JSON goes to stdout: who reads it gets JSON in any case."""
+    if as_json:
+        say_json({"error": error_facts(exc)})
+        return
+    sys.stdout.flush()
+    sys.stderr.write(f"Error: {clean(exc.message)}\n")
+    if exc.hint:
+        sys.stderr.write(f"Try: {clean(exc.hint.removeprefix('Run: '))}\n")
+
+
+def error_facts(exc: MemorydError) -> dict[str, str]:
+    """An error as it is told in JSON."""
+    return {"code": exc.code, "message": exc.message, "hint": exc.hint.removeprefix("Run: ")}
+
+
+def paint(text: str, style: str) -> str:
+    """Text in a style where somebody looks at it on a terminal."""
+    plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\x1b[{style}m{text}\x1b[0m"
+
+
+def clean(text: str) -> str:
+    """Without controls and hidden characters: a memory must not drive or deceive the terminal."""
+    return visible(text)
+
+
+def rows(facts: Mapping[str, str]) -> Iterable[str]:
+    """Names and values, aligned."""
+    width = max(map(len, facts), default=0)
+    return (f"  {paint(name.ljust(width), DIM)}  {value}" for name, value in facts.items())
+
+
+def counted(count: int) -> str:
+    """`1 memory`, `2 memories`."""
+    return f"{count} {'memory' if count == 1 else 'memories'}"
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest unit: `3 min`."""
+    for size, unit in UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return "0 s"
+
+
+def long_span(seconds: float) -> str:
+    """The same in its two largest units: `3 h 12 min`."""
+    units = [size for size, _ in UNITS if size <= seconds]
+    rest = seconds % units[0] if units else 0
+    return f"{span(seconds)} {span(rest)}" if rest >= 1 else span(seconds)
+
+
+def age(memory: Mapping[str, Any], now: datetime) -> str:
+    """How long ago a memory was made."""
+    return f"{span((now - datetime.fromisoformat(memory['created_at'])).total_seconds())} ago"
+
+
+def remaining(memory: Mapping[str, Any], now: datetime) -> str:
+    """How long it will be kept."""
+    if memory["expires_at"] is None:
+        return "kept"
+    return f"{span((datetime.fromisoformat(memory['expires_at']) - now).total_seconds())} left"
+
+
+def moment(text: str) -> str:
+    """A time as people write it, in the local zone."""
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that fits: `18.3 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

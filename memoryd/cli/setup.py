@@ -1,0 +1,80 @@
+"""`memoryd setup`: find or fetch the embedding model and prepare it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from memoryd.cli.output import note, say, say_json
+from memoryd.cli.progress import Progress as Bar
+from memoryd.cli.target import settings
+from memoryd.errors import EmbedError
+from memoryd.settings import Config
+
+if TYPE_CHECKING:
+    from memoryd.ports import Progress
+
+MEGABYTE = 1_000_000
+
+
+def setup(options: argparse.Namespace) -> int:
+    """Prepare the model and see that it runs, so that no call ever waits for it."""
+    from memoryd.wiring.engine import prepare_model, try_model
+
+    config = settings(options)
+    try:
+        # Libraries that print must not spoil the answer.
+        with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
+            told = _silent if options.json else _Told(stack)
+            prepared = prepare_model(config, told, thorough=True)
+            try_model(config)
+    except EmbedError as exc:
+        raise _explained(exc, config) from exc
+    if options.json:
+        facts = {"model": prepared.identity, "dimension": prepared.dimension}
+        say_json(facts | {"folder": str(prepared.folder), "source": prepared.source})
+        return 0
+    say(f"Ready: {prepared.identity}, {prepared.dimension} numbers a vector")
+    say(f"From {prepared.source}")
+    say(f"In {prepared.folder}")
+    return 0
+
+
+def _silent(progress: Progress) -> None:
+    pass
+
+
+class _Told:
+    """Shows how far it is: a line for each thing begun, a bar for a download on a terminal."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self._what = ""
+        self._at: Callable[[int], None] | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.what != self._what:
+            self._stack.close()  # the bar of what was before
+            self._what, self._at = progress.what, None
+            note(progress.what)
+        if progress.total:
+            if self._at is None:
+                bar = Bar("Megabytes", progress.total // MEGABYTE)
+                self._at = self._stack.enter_context(bar).at
+            self._at(progress.done // MEGABYTE)
+
+
+def _explained(exc: EmbedError, config: Config) -> EmbedError:
+    """The same error for somebody who ran `memoryd setup` just now: what was tried, line by
+    line, and what else can be done."""
+    from memoryd.wiring.engine import what_helps
+
+    message = exc.message
+    if exc.tried:
+        lines = "".join(f"\n  {line}" for line in exc.tried)
+        message = f"{message} Looked at:{lines}"
+    hint = what_helps(config) if "memoryd setup" in exc.hint else exc.hint
+    return EmbedError(message, code=exc.code, hint=hint)

@@ -1,0 +1,167 @@
+"""The verbs about the store as a whole: back it up, restore it, rescue what is in RAM, delete what
+has expired, purge what was forgotten."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import time
+from pathlib import Path
+
+from memoryd import files
+from memoryd.cli.daemon import end_running, running
+from memoryd.cli.output import clean, counted, note, say, say_json, size
+from memoryd.cli.target import settings, target, where
+from memoryd.client.admin import AdminClient, BackedUp
+from memoryd.errors import DaemonUnavailable, MemorydError, StoreError
+
+REAPPEARS, LOOK_AGAIN = 10.0, 0.25  # seconds for a daemon to be found, and between two looks
+PATIENCE = 3600.0  # seconds: a large store takes its time, and says so itself if it fails
+
+
+def backup(options: argparse.Namespace) -> int:
+    """Make a backup now; with a folder, a copy of it there as well."""
+    require_store(options)
+    made = asyncio.run(_backup(options))
+    if options.folder:
+        made["path"] = str(_copy(Path(made["path"]), Path(options.folder)))
+    if options.json:
+        say_json(made)
+    else:
+        what = f"{counted(made['memories'])} ({size(made['bytes'])})"
+        say(f"Backed up {what} to {clean(made['path'])}")
+    return 0
+
+
+def rescue(options: argparse.Namespace) -> int:
+    """Have the daemon write all that it still holds in RAM to a backup and to a new store."""
+    folder = str(Path(options.folder).expanduser().absolute()) if options.folder else None
+    made = asyncio.run(_rescue(options, folder))
+    if options.json:
+        say_json(made)
+        return 0
+    what = f"{counted(made['memories'])} ({size(made['bytes'])})"
+    say(f"Rescued {what} to {clean(made['path'])}")
+    say("The daemon goes on with a new store that holds them all.")
+    return 0
+
+
+def restore(options: argparse.Namespace) -> int:
+    """Make the store from a backup. A daemon that runs is ended first."""
+    from memoryd.owner import own
+    from memoryd.wiring.engine import check_backup, restore_backup
+
+    config = settings(options)
+    path = Path(options.file).expanduser().absolute()
+    check_backup(path)
+    _check_running(options)
+    if (pid := end_running(options)) is not None:
+        note(f"Stopped process {pid}.")
+    with own(config.memory.path):
+        count = asyncio.run(restore_backup(config, path, replace=options.replace))
+    if options.json:
+        say_json({"restored": count, "path": str(path)})
+        return 0
+    say(f"Restored {counted(count)} from {clean(str(path))}")
+    if pid is not None:
+        say("The daemon was stopped for it; the next call starts it again.")
+    return 0
+
+
+def purge(options: argparse.Namespace) -> int:
+    """Rewrite the store, so that no file but backups holds what was forgotten."""
+    require_store(options)
+    asyncio.run(_purge(options))
+    if options.json:
+        say_json({"purged": True})
+    else:
+        say("Purged: forgotten memories are in no file any more, except in older backups.")
+    return 0
+
+
+def sweep(options: argparse.Namespace) -> int:
+    """Delete what has expired, as the daemon does every hour by itself."""
+    require_store(options)
+    deleted = asyncio.run(_sweep(options))
+    if options.json:
+        say_json({"deleted": deleted})
+    else:
+        say(f"Deleted {counted(deleted)} that had expired.")
+    return 0
+
+
+def require_store(options: argparse.Namespace) -> None:
+    """Refuse to work on a directory without memories: a typo would make an empty store there."""
+    config = settings(options)
+    is_there = (config.memory.path / "store").exists() or config.store.mode != "embedded"
+    if not is_there and not target(options).place.exists():
+        raise StoreError(
+            f"There are no memories in {config.memory.path}.",
+            code="no_store",
+            hint="Check --data-dir; memoryd doctor shows what is looked at.",
+        )
+
+
+def _connect(options: argparse.Namespace) -> AdminClient:
+    return AdminClient(**where(options), start=True, timeout=PATIENCE)
+
+
+async def _backup(options: argparse.Namespace) -> BackedUp:
+    async with _connect(options) as daemon:
+        return await daemon.backup()
+
+
+async def _rescue(options: argparse.Namespace, folder: str | None) -> BackedUp:
+    """Never starts a daemon: a new one would hold nothing. One whose directory is gone makes
+    itself reachable again within seconds."""
+    until = time.monotonic() + REAPPEARS
+    while True:
+        try:
+            async with AdminClient(**where(options), start=False, timeout=PATIENCE) as daemon:
+                return await daemon.rescue(folder)
+        except DaemonUnavailable as exc:
+            if time.monotonic() >= until:
+                raise DaemonUnavailable(
+                    f"{exc.message} Only a daemon that runs still holds what its files have lost.",
+                    hint="Run: memoryd restore FILE, with a backup",
+                ) from exc
+        await asyncio.sleep(LOOK_AGAIN)
+
+
+async def _sweep(options: argparse.Namespace) -> int:
+    async with _connect(options) as daemon:
+        return await daemon.sweep(clock_is_right=options.now)
+
+
+async def _purge(options: argparse.Namespace) -> None:
+    async with _connect(options) as daemon:
+        await daemon.purge()
+
+
+def _check_running(options: argparse.Namespace) -> None:
+    """Refuse before anything is stopped: a daemon that runs knows what it holds."""
+    found = running(options)
+    count = sum(found.get("memories", {}).values()) if found else 0
+    if count and not options.replace:
+        raise StoreError(
+            f"The store already holds {counted(count)}.",
+            code="store_not_empty",
+            hint="Add --replace to put the backup in their place.",
+        )
+
+
+def _copy(source: Path, folder: Path) -> Path:
+    """The same file in another folder: whole under its name, or not there."""
+    folder = folder.expanduser().absolute()
+    target = folder / source.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(source, "rb") as old, files.replacing(target) as new:
+            shutil.copyfileobj(old, new)
+    except OSError as exc:
+        raise MemorydError(
+            f"The backup {source} cannot be copied to {folder}: {exc.strerror}.",
+            code="backup_not_copied",
+        ) from exc
+    return target

@@ -1,0 +1,82 @@
+"""Which daemon a verb is meant for: the flags and variables, and what the configuration names."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from memoryd import places
+from memoryd.launch.target import (
+    FLAGS,
+    Target,
+    config_in_use,
+    named_socket,
+    names_path,
+    told_data_dir,
+)
+
+if TYPE_CHECKING:
+    from memoryd.settings import Config
+
+
+class Where(TypedDict):
+    """The places, as the client takes them."""
+
+    socket: str | None
+    data_dir: str | None
+    config: str | None
+    serves: Path | None
+
+
+def where(options: argparse.Namespace) -> Where:
+    """The places of this command line, the configuration file read if it may matter: a verb must
+    never act on other memories than those it was told. Raises ConfigError."""
+    return {
+        "socket": options.socket,
+        "data_dir": options.data_dir,
+        "config": options.config,
+        "serves": _configured(options),
+    }
+
+
+def target(options: argparse.Namespace) -> Target:
+    """The daemon that is meant."""
+    return Target(given(options), _configured(options))
+
+
+def settings(options: argparse.Namespace) -> Config:
+    """Every setting, as this command line, the environment and the file have it. Raises
+    ConfigError."""
+    from memoryd.config import load
+
+    return load(config_file(options), flags=setting_flags(options))
+
+
+def config_file(options: argparse.Namespace) -> Path | None:
+    """The configuration file that a flag names."""
+    return Path(options.config) if options.config else None
+
+
+def setting_flags(options: argparse.Namespace) -> dict[str, object]:
+    """The settings that flags name."""
+    return {"memory.path": options.data_dir}
+
+
+def given(options: argparse.Namespace) -> dict[str, str]:
+    """The flags that place a daemon, as far as they were given."""
+    values = (options.data_dir, options.socket, options.config)
+    return {flag: value for flag, value in zip(FLAGS, values, strict=True) if value}
+
+
+def _configured(options: argparse.Namespace) -> Path | None:
+    """The data directory by the configuration file in use, where a flag or a variable names none
+    and the file may."""
+    flags = given(options)
+    file = config_in_use(flags)
+    if told_data_dir(flags) or file is None or not names_path(file):
+        return None
+    from memoryd.config import data_dir_in
+
+    # A named socket without a named directory: whatever is served there is meant.
+    return data_dir_in(file) or (None if named_socket(flags) else places.data_dir())

@@ -1,0 +1,7 @@
+"""A typed client of the daemon, for agents and robots. Standard library only."""
+
+from memoryd.client.client import Client, SyncClient
+from memoryd.client.errors import DaemonLost
+from memoryd.errors import DaemonUnavailable, WrongDaemon
+
+__all__ = ["Client", "DaemonLost", "DaemonUnavailable", "SyncClient", "WrongDaemon"]

@@ -1,0 +1,242 @@
+"""A typed client of the daemon, for agents and robots. Standard library only.
+
+    async with Client() as memory:
+        await memory.store("The charging dock is behind the kitchen door.")
+        page = await memory.search("where can it recharge?")
+
+A lost connection costs the calls that were under way; the next call connects again. To the
+daemon a new connection is a new session, so the client has a session id of its own and names
+it in every call: the context window outlives a restart. `SyncClient` is the same without async.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import uuid
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
+from urllib.parse import quote
+
+from memoryd.client.connection import Link, RemoteDoor
+from memoryd.client.errors import DaemonLost
+from memoryd.client.types import (
+    Cleared,
+    ClientOptions,
+    Forgotten,
+    Memory,
+    Page,
+    SearchOptions,
+    Status,
+    Stored,
+    StoreOptions,
+    Turn,
+    Window,
+)
+from memoryd.errors import MemorydError, NotFound
+from memoryd.launch.start import Finder
+from memoryd.launch.target import Target
+from memoryd.places import absolute
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+
+class Client:
+    """Every tool as a method; calls may run side by side on one connection."""
+
+    def __init__(
+        self,
+        socket: Path | str | None = None,
+        *,
+        data_dir: Path | str | None = None,
+        config: Path | str | None = None,
+        serves: Path | str | None = None,
+        tcp: tuple[str, int] | None = None,
+        token: str | None = None,
+        start: bool = False,
+        session_id: str | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        """`socket` or `data_dir` as in the flags of `memoryd serve`, or `tcp` with its `token`.
+        A daemon of another directory than `data_dir` or `serves` is refused with WrongDaemon.
+        `start`: start a daemon if none runs, with `config` if given. `timeout` bounds a call."""
+        places = {"--data-dir": data_dir, "--socket": socket, "--config": config}
+        given = {flag: str(path) for flag, path in places.items() if path is not None}
+        target = Target(given, absolute(serves) if serves is not None else None)
+        self._link = Link(RemoteDoor(*tcp, token) if tcp else Finder(target, start=start))
+        self._timeout = timeout
+        self.session_id = session_id or str(uuid.uuid4())
+
+    async def __aenter__(self) -> Self:
+        await self._link.wire()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._link.close()
+
+    async def store(
+        self, content: str, memory_type: str = "fact", **options: Unpack[StoreOptions]
+    ) -> Stored:
+        """Remember something: a fact, a conversation or a context."""
+        given = {"content": content, "memory_type": memory_type, **options}
+        return cast(Stored, await self._tool("store_memory", given))
+
+    async def search(self, query: str, **options: Unpack[SearchOptions]) -> Page:
+        """The memories that match by meaning, best first."""
+        return cast(Page, await self._tool("search_memories", {"query": query, **options}))
+
+    async def get(self, id_or_name: str) -> Memory | None:
+        """The memory with this id or name; None if there is none."""
+        try:
+            found = await self._resource(f"memory://memory/{quote(id_or_name, safe='')}")
+        except NotFound:
+            return None
+        return cast(Memory, found)
+
+    async def forget(self, id_or_name: str) -> Forgotten:
+        """Delete one memory for good."""
+        return cast(Forgotten, await self._tool("forget_memory", {"memory_id": id_or_name}))
+
+    async def add_turn(
+        self, role: str, content: str, session_id: str | None = None, speaker: str | None = None
+    ) -> Turn:
+        """Record one message of a conversation, by default this client's own."""
+        given = {"role": role, "content": content, "speaker": speaker}
+        return cast(Turn, await self._session_tool("add_turn", session_id, given))
+
+    async def get_context(
+        self, session_id: str | None = None, max_turns: int | None = None
+    ) -> Window:
+        """The last messages of a session, oldest first."""
+        given = {"max_turns": max_turns}
+        return cast(Window, await self._session_tool("get_context", session_id, given))
+
+    async def clear_context(self, session_id: str | None = None) -> Cleared:
+        """Empty the window of a session; its memories remain."""
+        return cast(Cleared, await self._session_tool("clear_context", session_id, {}))
+
+    async def status(self) -> Status:
+        """What the daemon says about itself."""
+        return cast(Status, await self._resource("memory://status"))
+
+    async def _session_tool(
+        self, name: str, session_id: str | None, given: dict[str, Any]
+    ) -> dict[str, Any]:
+        return await self._tool(name, {"session_id": session_id or self.session_id, **given})
+
+    async def _tool(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
+        arguments = {key: value for key, value in given.items() if value is not None}
+        result = await self._call("tools/call", {"name": name, "arguments": arguments})
+        return cast(dict[str, Any], result["structuredContent"])
+
+    async def _resource(self, uri: str) -> dict[str, Any]:
+        result = await self._call("resources/read", {"uri": uri})
+        return cast(dict[str, Any], json.loads(result["contents"][0]["text"]))
+
+    async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        wire = await self._link.wire()
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await wire.request(method, params)
+        except TimeoutError as exc:
+            raise DaemonLost(
+                f"The daemon has not answered within {self._timeout:g} seconds; "
+                "the call may or may not have been done."
+            ) from exc
+
+
+class SyncClient:
+    """The same for code without async; any thread may call it.
+
+    Its event loop runs in a thread of its own, so a lost connection is noticed between calls.
+    """
+
+    def __init__(self, socket: Path | str | None = None, **options: Unpack[ClientOptions]) -> None:
+        self._client = Client(socket, **options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def session_id(self) -> str:
+        return self._client.session_id
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self._run(self._client.__aenter__)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._run(self._client.__aexit__, kind, error, trace)
+        finally:
+            self._end()
+
+    def store(
+        self, content: str, memory_type: str = "fact", **options: Unpack[StoreOptions]
+    ) -> Stored:
+        return self._run(self._client.store, content, memory_type, **options)
+
+    def search(self, query: str, **options: Unpack[SearchOptions]) -> Page:
+        return self._run(self._client.search, query, **options)
+
+    def get(self, id_or_name: str) -> Memory | None:
+        return self._run(self._client.get, id_or_name)
+
+    def forget(self, id_or_name: str) -> Forgotten:
+        return self._run(self._client.forget, id_or_name)
+
+    def add_turn(
+        self, role: str, content: str, session_id: str | None = None, speaker: str | None = None
+    ) -> Turn:
+        return self._run(self._client.add_turn, role, content, session_id, speaker)
+
+    def get_context(self, session_id: str | None = None, max_turns: int | None = None) -> Window:
+        return self._run(self._client.get_context, session_id, max_turns)
+
+    def clear_context(self, session_id: str | None = None) -> Cleared:
+        return self._run(self._client.clear_context, session_id)
+
+    def status(self) -> Status:
+        return self._run(self._client.status)
+
+    def _run(
+        self,
+        call: Callable[P, Coroutine[Any, Any, Answer]],
+        *given: P.args,
+        **options: P.kwargs,
+    ) -> Answer:
+        """Have the loop's thread make the call; wait for its answer here."""
+        if self._loop is None:
+            raise MemorydError("This client is not open.", code="client_closed", hint="Use `with`.")
+        running = asyncio.run_coroutine_threadsafe(call(*given, **options), self._loop)
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()  # Ctrl-C here must end the call there
+            raise
+
+    def _end(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+            loop.close()

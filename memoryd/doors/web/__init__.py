@@ -1,0 +1,1 @@
+"""The HTTP door: MCP at /mcp, behind a token, with limits."""

@@ -1,0 +1,145 @@
+"""Forgetting by rule: everything that a filter matches, in bounded batches, each whole.
+
+The matches are a snapshot of the index; each batch tests its memories once more under their
+locks, so that one which was changed meanwhile, and no longer matches, is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import anyio.lowlevel
+
+from memoryd.engine import checks
+from memoryd.engine.context import Parts
+from memoryd.engine.filters import asked_filter
+from memoryd.engine.memories import Memories
+from memoryd.errors import InvalidInput
+from memoryd.metadata import canonical
+from memoryd.model import Filter, Memory, is_expired
+
+SHOWN = 5  # memories of a preview
+STRIDE = 2000  # memories that are looked at before others have their turn
+
+
+@dataclass(frozen=True, slots=True)
+class Culled:
+    """What a forget by filter found, and what of it is gone now."""
+
+    matched: int
+    forgotten: int
+    types: Mapping[str, int]  # of what was matched
+    shown: tuple[Memory, ...]  # the first few, oldest first
+
+
+class BulkForget:
+    """Forgets everything that a filter matches."""
+
+    def __init__(
+        self, parts: Parts, memories: Memories, purge: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`purge` removes the bytes of what is gone from every file."""
+        self._parts = parts
+        self._memories = memories
+        self._purge = purge
+
+    def selection(
+        self,
+        *,
+        memory_type: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: object = None,
+        until: object = None,
+        older_than: float | None = None,
+    ) -> Filter:
+        """The filter that is meant; `older_than` counts seconds back from now."""
+        zone = self._parts.lifetimes.zone
+        found = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        if older_than is None:
+            return found
+        age = self._parts.clock() - _seconds(older_than)
+        return replace(found, until=age if found.until is None else min(age, found.until))
+
+    async def forget_where(
+        self,
+        filter: Filter,
+        *,
+        dry_run: bool = False,
+        everything: bool = False,
+        purge: bool = False,
+        limit: int | None = None,
+    ) -> Culled:
+        """Delete what the filter matches, or with `dry_run` only say what that would be.
+
+        An empty filter is refused unless `everything` is meant. At most `limit` are deleted;
+        `matched` counts all. `purge` also removes the bytes from the files, once none is left.
+        """
+        _check_not_empty(filter, everything)
+        purging = checks.flag(purge, "purge")
+        found = await self._matching(filter)
+        found.sort(key=lambda memory: (memory.created_at, memory.id))
+        types = Counter(str(memory.type) for memory in found)
+        shown = tuple(memory.copy() for memory in found[:SHOWN])
+        if checks.flag(dry_run, "dry_run"):
+            return Culled(len(found), 0, types, shown)
+        gone = await self._cull([memory.id for memory in found[:limit]], filter)
+        if purging and gone >= len(found):
+            await self._purge()
+        return Culled(len(found), gone, types, shown)
+
+    async def _matching(self, filter: Filter) -> list[Memory]:
+        now, found = self._parts.clock(), []
+        memories = iter(list(self._parts.index))
+        while some := list(islice(memories, STRIDE)):
+            found += [m for m in some if not is_expired(m, now) and matches(m, filter)]
+            await anyio.lowlevel.checkpoint()
+        return found
+
+    async def _cull(self, ids: list[str], filter: Filter) -> int:
+        gone, size = 0, self._parts.memory.cleanup_batch
+        for start in range(0, len(ids), size):
+            batch = ids[start : start + size]
+            gone += len(await self._memories.drop_if(batch, partial(_still_matches, filter)))
+        return gone
+
+
+def _still_matches(filter: Filter, memory: Memory | None) -> bool:
+    return memory is not None and matches(memory, filter)
+
+
+def matches(memory: Memory, filter: Filter) -> bool:
+    """Whether all of the filter holds for the memory."""
+    return (
+        filter.type in (None, memory.type)
+        and filter.session_id in (None, memory.session_id)
+        and (filter.since is None or memory.created_at >= filter.since)
+        and (filter.until is None or memory.created_at < filter.until)
+        and _has(memory.metadata, filter.metadata.items())
+    )
+
+
+def _has(metadata: Mapping[str, Any], wanted: Iterable[tuple[str, Any]]) -> bool:
+    return all(
+        key in metadata and canonical(metadata[key]) == canonical(value) for key, value in wanted
+    )
+
+
+def _check_not_empty(filter: Filter, everything: bool) -> None:
+    if (filter == Filter()) != checks.flag(everything, "everything"):
+        raise InvalidInput(
+            "Everything and a filter exclude each other." if everything else "The filter is empty.",
+            code="filter_with_everything" if everything else "filter_empty",
+            hint="Say which memories, or --everything.",
+        )
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e12:
+        raise InvalidInput("older_than must be a number of seconds.", code="older_than_invalid")
+    return float(value)

@@ -1,0 +1,1 @@
+"""What is searched, in RAM: vectors, words, filter columns and turns, rebuilt at every start."""

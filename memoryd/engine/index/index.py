@@ -1,0 +1,254 @@
+"""The index in RAM: every memory, its filter columns, its vectors and its words. Derived, never
+the truth.
+
+All changes happen on the event loop, between awaits, so a reader sees a write whole or not at
+all. A search takes a `View` on the loop and does the arithmetic on a thread; if a slot of its
+result was freed or reused meanwhile, it starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from memoryd.engine.index.columns import Columns
+from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
+from memoryd.engine.index.slot_versions import Stamps
+from memoryd.engine.index.turns import Speakers, Turns
+from memoryd.engine.index.vectors import VectorTable
+from memoryd.engine.index.view import Layout, View
+from memoryd.engine.index.words import WordIndex
+from memoryd.model import Filter, Memory, MemoryType, who
+from memoryd.ports import Passage, Record, Span
+
+
+@dataclass(slots=True)
+class Entry:
+    """A memory with its rows, one a passage; one for the whole if it has no vectors yet."""
+
+    memory: Memory
+    rows: list[int]
+    spans: list[Span]
+    revision: int
+
+
+class Index:
+    """Slots of memories; look-ups by id, name and fact; views to search."""
+
+    def __init__(self, dimension: int, *, exact_limit: int = 250_000) -> None:
+        self._entries: list[Entry | None] = []
+        self._free: list[int] = []
+        self._columns = Columns()
+        self._exact_limit = exact_limit  # rows whose vectors are kept in RAM
+        self._vectors = VectorTable(dimension, keep=exact_limit > 0)
+        self._words = WordIndex()
+        self._turns = Turns()
+        self._speakers = Speakers()
+        self._pending: set[int] = set()  # slots of memories without a vector
+        self._ids: dict[str, int] = {}
+        self._names: dict[str, int] = {}
+        self._facts: dict[bytes, set[int]] = {}
+        self.stamps: Stamps[Entry] = Stamps()
+        self._layout: Layout | None = None
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[Memory]:
+        return (entry.memory for entry in self._entries if entry is not None)
+
+    @property
+    def changes(self) -> int:
+        """How often a memory was entered or removed."""
+        return self.stamps.changes
+
+    @property
+    def pending(self) -> int:
+        """How many memories have no vector."""
+        return len(self._pending)
+
+    def pending_ids(self) -> list[str]:
+        return [memory.id for slot in self._pending if (memory := self._memory(slot))]
+
+    def pending_slots(self) -> set[int]:
+        """A copy."""
+        return self._pending.copy()
+
+    def is_pending(self, id: str) -> bool:
+        """Whether the memory is there and has no vector."""
+        return self._ids.get(id) in self._pending
+
+    @property
+    def exact(self) -> bool:
+        """Whether every vector is in RAM."""
+        return self._vectors.keep
+
+    def get(self, id: str) -> Memory | None:
+        return self._memory(self._ids.get(id))
+
+    def named(self, name: str) -> Memory | None:
+        return self._memory(self._names.get(name))
+
+    def facts(self, content: str, session_id: str | None) -> list[Memory]:
+        """The facts with exactly this content in this session; names may tell them apart."""
+        slots = sorted(self._facts.get(fact_key(content, session_id), ()))
+        return [memory for slot in slots if (memory := self._memory(slot))]
+
+    def record(self, id: str) -> Record | None:
+        """The memory with its vectors, as the store has it; None where they are not in RAM."""
+        slot = self._ids.get(id)
+        entry = None if slot is None else self._entries[slot]
+        if slot is None or entry is None or not self._vectors.keep:
+            return None
+        if slot in self._pending:
+            return Record(entry.memory, revision=entry.revision)
+        vectors = [self._vectors.get(row) for row in entry.rows]
+        passages = tuple(Passage(s, v) for s, v in zip(entry.spans, vectors, strict=True))
+        return Record(entry.memory, passages, entry.revision)
+
+    def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
+        """How many memories of each type are alive, and when the next of them expires."""
+        return self._columns.census(now)
+
+    def of_session(self, session_id: str, type: MemoryType) -> list[Memory]:
+        """The memories of a session, in no particular order."""
+        slots = self._columns.of_session(session_id, type)
+        return [memory for slot in slots if (memory := self._memory(slot))]
+
+    def put(self, record: Record, found: RowTerms | None = None) -> None:
+        """Insert or replace a memory; `found` are its terms, if they were made beforehand."""
+        memory = record.memory
+        found = row_terms(record) if found is None else found
+        self.remove(memory.id)
+        slot = self._slot()
+        if len(self._vectors) >= self._exact_limit:
+            self._vectors.drop_vectors()  # from here on candidates come from the store
+        rows = self._vectors.add([p.vector for p in record.passages] or [None], slot)
+        for row, words in zip(rows, found, strict=True):
+            self._words.put(row, words)
+        entry = Entry(memory, rows, spans_of(record), record.revision)
+        self._enter(slot, entry, pending=not record.passages)
+
+    def restore(self, entries: Sequence[Entry], pending: Sequence[bool]) -> Iterator[int]:
+        """Enter memories whose rows are restored already; yields after each, to pace it."""
+        for slot, (entry, waits) in enumerate(zip(entries, pending, strict=True)):
+            self._entries.append(None)
+            self._enter(slot, entry, pending=waits)
+            yield slot
+
+    @property
+    def tables(self) -> tuple[VectorTable, WordIndex]:
+        """Vectors and words, to reserve, pack and restore."""
+        return self._vectors, self._words
+
+    def _enter(self, slot: int, entry: Entry, *, pending: bool) -> None:
+        memory, rows = entry.memory, entry.rows
+        self.stamps.touch(slot, self._entries[slot])
+        self._entries[slot] = entry
+        if pending:
+            self._pending.add(slot)
+        self._columns.set(slot, memory, rows)
+        self._turns.put(slot, memory, rows)
+        self._speakers.put(slot, who(memory))
+        self._ids[memory.id] = slot
+        if memory.name is not None:
+            self._names[memory.name] = slot
+        if memory.type is MemoryType.FACT:
+            self._facts.setdefault(fact_key(memory.content, memory.session_id), set()).add(slot)
+
+    def remove(self, id: str) -> bool:
+        """Drop a memory and everything derived from it; false if it was not there."""
+        slot = self._ids.pop(id, None)
+        entry = self._entries[slot] if slot is not None else None
+        if slot is None or entry is None:
+            return False
+        memory = entry.memory
+        self.stamps.touch(slot, entry)
+        for row, words in zip(entry.rows, terms_of(memory, entry.spans), strict=True):
+            self._words.remove(row, words)
+        self._turns.remove(slot, memory)
+        self._speakers.remove(slot, who(memory))
+        self._vectors.remove(entry.rows)
+        self._pending.discard(slot)
+        self._columns.clear(slot, memory)
+        if memory.name is not None and self._names.get(memory.name) == slot:
+            del self._names[memory.name]
+        key = fact_key(memory.content, memory.session_id)
+        self._facts.get(key, set()).discard(slot)
+        if not self._facts.get(key, True):
+            del self._facts[key]
+        self._entries[slot] = None
+        self._free.append(slot)
+        return True
+
+    def view(
+        self,
+        query: Sequence[int],
+        filter: Filter,
+        now: float,
+        quiet: float,
+        numbers: Iterable[int] = (),
+    ) -> View:
+        """What a search with these terms sees now; `numbers` are those that have digits."""
+        if self._layout is None or self._layout.version != self.changes:
+            self._layout = self._laid_out()
+        gone = self._layout.rows_of(self._columns.expired(now))
+        words = self._words.look_up(query, *self._layout.rows_beside, quiet, self.changes, gone)
+        allowed = self._columns.allowed(filter, now)[: len(self._entries)]
+        meant = self._speakers.meant(query)
+        names_number = self._words.has_rare(numbers)
+        return View(self._layout, allowed, meant, words, self._vectors, names_number)
+
+    def _laid_out(self) -> Layout:
+        self._vectors.settle()
+        slots = len(self._entries)
+        before, after = self._turns.of_slots(slots)
+        return Layout(
+            version=self.changes,
+            stamps=self.stamps.first(slots),
+            owners=self._vectors.owners(),
+            **self._columns.copied(slots)._asdict(),
+            before=before,
+            after=after,
+            rows_beside=self._turns.of_rows(len(self._vectors)),
+            speakers=self._speakers.codes(slots),
+        )
+
+    def entries(self) -> list[Entry | None]:
+        """A copy, by slot."""
+        return self._entries.copy()
+
+    def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
+        """What the view saw in a slot, and whether it is still so. None: gone, or changed too
+        often since."""
+        stamp = int(view.layout.stamps[slot])
+        if self.stamps.is_current(slot, stamp):
+            return self._entries[slot], True
+        former = self.stamps.former(slot, stamp)
+        return (former if former and former.memory.id in self._ids else None), False
+
+    def vector_bytes(self, id: str) -> int:
+        """How much the vectors of a memory take."""
+        slot = self._ids.get(id)
+        entry = None if slot is None else self._entries[slot]
+        return 0 if entry is None else 4 * self._vectors.dimension * len(entry.rows)
+
+    def slot(self, id: str) -> int | None:
+        """Where a memory is."""
+        return self._ids.get(id)
+
+    def _memory(self, slot: int | None) -> Memory | None:
+        entry = None if slot is None else self._entries[slot]
+        return None if entry is None else entry.memory
+
+    def _slot(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._entries.append(None)
+        return len(self._entries) - 1
+
+
+def fact_key(content: str, session_id: str | None) -> bytes:
+    """Equal for facts that are one memory."""
+    return blake2b(f"{session_id or ''}\0{content.strip()}".encode(), digest_size=16).digest()

@@ -1,0 +1,30 @@
+"""The passages of a record, as the word index sees them."""
+
+from __future__ import annotations
+
+from memoryd.engine.index.terms import terms
+from memoryd.engine.index.turns import speaker_of
+from memoryd.model import CONTEXT_NAME, Memory
+from memoryd.ports import Record, Span
+
+RowTerms = list[list[int]]  # the terms of each row of a memory
+
+
+def row_terms(record: Record) -> RowTerms:
+    """The terms of each passage, and of the one who said it. On any thread: long texts take a
+    while."""
+    return terms_of(record.memory, spans_of(record))
+
+
+def terms_of(memory: Memory, spans: list[Span]) -> RowTerms:
+    """The same for a memory whose spans are known. Its name counts with the first."""
+    speaker = terms(speaker_of(memory))
+    found = [terms(memory.content[start:end]) + speaker for start, end in spans]
+    if memory.name is not None:
+        found[0] += terms(memory.name.removeprefix(CONTEXT_NAME))
+    return found
+
+
+def spans_of(record: Record) -> list[Span]:
+    """Where its passages are; one for the whole if it has no vectors yet."""
+    return [p.span for p in record.passages] or [(0, len(record.memory.content))]

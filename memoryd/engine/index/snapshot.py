@@ -1,0 +1,323 @@
+"""The index as a snapshot, and back: a start that reads one file instead of every row.
+
+Each memory carries the revision it was last written with, here and in the store. At a start the
+store tells its revisions, which is cheap; what agrees is taken from the snapshot, and the rest
+is read. So a snapshot may be old, but never wrong.
+
+It is saved while the engine runs, on a thread and piece by piece, so that it takes little memory
+and the event loop hardly notices; an end that waited for it would take longer the larger the store
+is. What is written meanwhile has another revision then, and is read at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import anyio.to_thread
+import numpy as np
+import structlog
+
+from memoryd.engine.index.index import Entry, Index
+from memoryd.engine.index.terms import TERMS_VERSION, term
+from memoryd.model import Memory, MemoryType
+from memoryd.ports import Progress, Record, Shelf, Snapshot, Store, Watch
+from memoryd.tasks import task_group
+
+if TYPE_CHECKING:
+    from memoryd.ports import Piece
+
+log = structlog.get_logger()
+FORMAT = 2
+LEAST = 5_000  # memories from which a snapshot is worth its space
+STALE = 50  # changes of one memory in so many make it worth writing anew
+PACE = 500  # memories entered before others have their turn
+FEW = 50  # the same where each has to be read, and its words found
+LOADING = "loading"
+FETCH = 1_000  # memories asked of the store at once
+BLOCK = 4_096  # vectors written at once
+REST = 0.002  # seconds after each piece that is written: others want to run, too
+LOOK = 30.0  # seconds between two looks whether enough has changed
+SHARE = 20  # saving takes at most one second in so many
+RETRY = 600.0  # seconds after a failure, a full disk say
+SMALL = 20_000  # memories up to which the end may wait for a snapshot
+END_LIMIT = 1.0  # seconds that it then waits at most
+FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
+GRACE = 0.5  # seconds for a thread to notice that it is to give up
+
+
+class NoShelf:
+    """See `memoryd.ports.Shelf`: keeps nothing."""
+
+    def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None: ...
+    def load(self) -> Snapshot | None: ...
+    def erase(self, key: int) -> None: ...
+    def clear(self) -> None: ...
+
+
+class GivenUp(Exception):
+    """Nobody wants the snapshot any more that is being written."""
+
+
+class Snapshots:
+    """Loads the index at the start, and saves it when it has changed enough."""
+
+    def __init__(self, index: Index, shelf: Shelf, identity: Mapping[str, object]) -> None:
+        self._index = index
+        self._shelf = shelf
+        self._about = {"format": FORMAT, "terms": TERMS_VERSION, **identity}
+        self._saved = -1  # the index's changes up to which it is saved; below 0: not at all
+        self._saving = anyio.Lock()
+        self._give_up = threading.Event()  # of the save that runs
+        self._erased: set[int] = set()  # since it began
+        self._is_stuck = False  # a thread was told to give up, and its disk has not answered
+
+    async def load(self, store: Store, watch: Watch | None = None) -> int:
+        """Fill the empty index; how many memories came from the snapshot. `watch` is told how
+        far it is."""
+        tell = watch or (lambda so_far: None)
+        collecting = gc.isenabled()
+        gc.disable()  # all that is made now stays; looking for garbage among it takes long
+        try:
+            return await self._load(store, tell)
+        finally:
+            tell(None)
+            if collecting:
+                gc.enable()
+
+    async def _load(self, store: Store, tell: Watch) -> int:
+        known = await store.revisions()
+        snapshot = await anyio.to_thread.run_sync(self._shelf.load) if known else None
+        if known is None or snapshot is None or snapshot.about != self._about:
+            self._shelf.clear()
+            await self._read_all(store, tell, len(known or ()))
+            return 0
+        restored, stale = await _restore(self._index, snapshot, known)
+        # Forgotten or changed, and the daemon was killed before it could erase the text.
+        await anyio.to_thread.run_sync(self._erase_all, stale)
+        changed = [id for id in known if self._index.get(id) is None]
+        for start in range(0, len(changed), FETCH):
+            tell(Progress(LOADING, len(self._index), len(known)))
+            for record in await store.get(changed[start : start + FETCH]):
+                self._index.put(record)
+        missing = len(changed) + len(snapshot.texts) - restored
+        self._saved = self._index.changes - missing
+        return restored
+
+    def _erase_all(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            self._shelf.erase(key)
+
+    async def _read_all(self, store: Store, tell: Watch, count: int) -> None:
+        """Enter every memory of the store, which gets the next page ready meanwhile."""
+        send, pages = anyio.create_memory_object_stream[list[Record]](1)
+
+        async def ask() -> None:
+            async with send:
+                async for page in store.scan():
+                    await send.send(page)
+
+        async with task_group() as tasks, pages:
+            tasks.start_soon(ask)
+            async for page in pages:
+                tell(Progress(LOADING, len(self._index), count))
+                for number, record in enumerate(page, start=1):
+                    self._index.put(record)
+                    if number % FEW == 0:
+                        await anyio.lowlevel.checkpoint()
+                self._index.tables[0].settle()  # not all at once in the first search
+
+    async def keep_current(self) -> None:
+        """Save whenever enough has changed. A failure is logged and met again later."""
+        while True:
+            began = time.monotonic()
+            pause = LOOK if await self._save_if_stale() else RETRY
+            await anyio.sleep(max(pause, SHARE * (time.monotonic() - began)))
+
+    async def _save_if_stale(self) -> bool:
+        """Save when much has changed; false if that failed."""
+        many = max(LEAST // 5, len(self._index) // STALE)
+        if self._saved >= 0 and self._index.changes - self._saved < many:
+            return True
+        return await self.save()
+
+    async def save_at_end(self) -> None:
+        """Save if that is soon done; else the next start reads what changed since the last time."""
+        if len(self._index) <= SMALL:
+            with anyio.move_on_after(END_LIMIT):
+                await self.save()
+
+    async def save(self) -> bool:
+        """Write a snapshot of the index as it is now, unless somebody clears it meanwhile; false if
+        that failed."""
+        index = self._index
+        async with self._saving:
+            changes, began = index.changes, time.monotonic()
+            if changes == self._saved:
+                return True
+            if self._is_stuck:
+                return False
+            if len(index) < LEAST or not index.exact:
+                self._shelf.clear()
+                return True
+            self._give_up, self._erased = threading.Event(), set()
+            give_up, slots = self._give_up, index.entries()
+            pieces = _pieces(index, slots, index.pending_slots(), self._erased)
+            try:
+                await self._write(_until(give_up, index, pieces), give_up)
+            except GivenUp:
+                return True
+            except Exception as exc:  # a full disk, say: the next start reads the store
+                log.warning("snapshot_not_saved", error=type(exc).__name__)
+                self.clear()
+                return False
+            if not give_up.is_set():
+                self._saved = changes
+                took = round(time.monotonic() - began, 3)
+                log.info("snapshot_saved", memories=len(index), seconds=took)
+            return True
+
+    async def _write(self, pieces: Iterable[Piece], give_up: threading.Event) -> None:
+        """Hand the pieces to the shelf on a thread. Who is cancelled does not wait for a disk that
+        is slow: the thread is told to give up, and ends with the process at the latest."""
+        ended, failure = anyio.Event(), list[BaseException]()
+        token = anyio.lowlevel.current_token()
+
+        def work() -> None:
+            try:
+                self._shelf.save(self._about, pieces)
+            except BaseException as exc:
+                failure.append(exc)
+            with contextlib.suppress(RuntimeError):  # the event loop is gone
+                anyio.from_thread.run_sync(end, token=token)
+
+        def end() -> None:
+            self._is_stuck = False
+            ended.set()
+
+        threading.Thread(target=work, name="snapshot", daemon=True).start()
+        try:
+            await ended.wait()
+        except anyio.get_cancelled_exc_class():
+            give_up.set()
+            with anyio.move_on_after(GRACE, shield=True):
+                await ended.wait()
+            self._is_stuck = not ended.is_set()
+            raise
+        if failure:
+            raise failure[0]
+
+    def erase(self, id: str) -> None:
+        """A memory was forgotten or changed: its text must not stay in the file."""
+        if self._saving.locked():
+            self._erased.add(key(id))
+        self._shelf.erase(key(id))
+
+    def clear(self) -> None:
+        """Remove the snapshot, also one that is being written."""
+        self._give_up.set()
+        self._shelf.clear()
+        self._saved = -1
+
+
+async def _restore(
+    index: Index, snapshot: Snapshot, known: Mapping[str, int]
+) -> tuple[int, list[int]]:
+    """Enter what agrees with the store; how many memories, and the keys of the other texts."""
+    arrays, stale = snapshot.arrays, list[int]()
+    counts, spans = arrays["rows"].tolist(), arrays["span"].tolist()
+    entries: list[Entry] = []
+    pending: list[bool] = []
+    taken = np.full(int(arrays["rows"].sum()), -1, dtype=np.int32)  # snapshot's row: row now
+    owners: list[int] = []
+    names = ("key", "revision", "pending")
+    columns = zip(counts, *(arrays[name].tolist() for name in names), strict=True)
+    begin = 0
+    for memory, (count, key, revision, waits) in zip(
+        _memories(snapshot.texts), columns, strict=True
+    ):
+        if memory is not None and revision and known.get(memory.id) == revision:
+            rows = list(range(len(owners), len(owners) + count))
+            taken[begin : begin + count] = rows
+            owners += [len(entries)] * count
+            parts = [(start, end) for start, end in spans[begin : begin + count]]
+            entries.append(Entry(memory, rows, parts, revision))
+            pending.append(bool(waits))
+        elif memory is not None:
+            stale.append(key)
+        begin += count
+        if len(entries) % PACE == 0:
+            await anyio.lowlevel.checkpoint()
+    vectors, words = index.tables
+    kept = taken >= 0
+    vectors.restore(arrays["vector"][kept], np.array(owners, dtype=np.int32))
+    words.restore(arrays, taken, arrays["length"][kept].astype(np.float32))
+    for slot in index.restore(entries, pending):
+        if slot % PACE == 0:
+            await anyio.lowlevel.checkpoint()
+    return len(entries), stale
+
+
+def _until(give_up: threading.Event, index: Index, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces, with rests; GivenUp once somebody says so, or vectors are not in RAM any more."""
+    for piece in pieces:
+        if give_up.is_set() or not index.exact:
+            raise GivenUp
+        yield piece
+        time.sleep(REST)
+    if give_up.is_set():
+        raise GivenUp
+
+
+def _pieces(
+    index: Index, slots: Sequence[Entry | None], waiting: set[int], erased: set[int]
+) -> Iterator[Piece]:
+    """What a shelf is to keep, made one piece at a time. Runs on a thread while the event loop goes
+    on changing the index: what belongs to a memory that was changed meanwhile may be torn, and has
+    a revision that is no longer the store's. Its text is in `erased`."""
+    table, words = index.tables
+    pending = [slot in waiting for slot, entry in enumerate(slots) if entry is not None]
+    entries = [entry for entry in slots if entry is not None]
+    rows = np.array([row for entry in entries for row in entry.rows], dtype=np.int64)
+    numbers = np.full(len(table), -1, dtype=np.int32)
+    numbers[rows] = np.arange(len(rows), dtype=np.int32)
+    yield "key", np.array([key(entry.memory.id) for entry in entries], dtype=np.uint64)
+    yield "revision", np.array([entry.revision for entry in entries], dtype=np.int64)
+    yield "pending", np.array(pending, dtype=np.bool_)
+    yield "rows", np.array([len(entry.rows) for entry in entries], dtype=np.int32)
+    yield "span", np.array([span for entry in entries for span in entry.spans], dtype=np.int32)
+    yield "length", words.lengths(len(table))[rows]
+    for start in range(0, len(rows), BLOCK):
+        yield "vector", table.rows(rows[start : start + BLOCK])
+    yield from words.pack(numbers)
+    for start in range(0, len(entries), PACE):
+        part = entries[start : start + PACE]
+        yield "text", ["" if key(e.memory.id) in erased else _text(e.memory) for e in part]
+
+
+def key(id: str) -> int:
+    """The number a memory's text is erased by."""
+    return term(id)
+
+
+def _text(memory: Memory) -> str:
+    return json.dumps({name: getattr(memory, name) for name in FIELDS})
+
+
+def _memories(texts: Sequence[str]) -> Iterator[Memory | None]:
+    """Parsed many at a time, which is three times as fast as one by one."""
+    for start in range(0, len(texts), PACE):
+        joined = ",".join(text or "null" for text in texts[start : start + PACE])
+        for fields in json.loads(f"[{joined}]"):
+            if fields is not None:
+                fields["type"] = MemoryType(fields["type"])
+            yield None if fields is None else Memory(**fields)

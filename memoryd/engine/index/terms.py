@@ -1,0 +1,181 @@
+"""Text to terms: what the word index compares.
+
+A term is a stable 64-bit number, not the word: the index then holds no text, in RAM or in its
+snapshot. Words are folded (case, accents, width) and stemmed. An identifier, path, version or
+address counts as a whole and by its parts. Scripts without spaces count by characters and
+pairs of them. Nothing is left out: words that carry little weigh less in a query, no more.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+
+import Stemmer
+
+from memoryd.normalise import normalized
+
+# Marks that belong to the word before them; Python's \w leaves them out.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_JOINT = r"(?:[._\-/\\:@'\u2019+#~&]{1,3}|(?<=\d),(?=\d))"
+CHUNK = re.compile(
+    rf"[\w{_MARKS}]+(?:{_JOINT}[\w{_MARKS}]+)*[+#]{{0,2}}|[\u2190-\u2bff\U0001f000-\U0001faff]"
+)
+# Accents; points of Hebrew, vowels and the stretch of Arabic, which are written or not.
+_ACCENTS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]"
+)
+# Letters that do not decompose, and those that are one letter in two codes.
+_SAME = str.maketrans(
+    "\u0142\u0141\u00f8\u00d8\u0111\u0110\u0127\u0126\u0131\u0167\u0166\u0629\u06cc\u06a9\u0649",
+    "lLoOdDhHitT\u0647\u064a\u0643\u064a",
+)
+_ZEROS = "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040"
+_LETTERS = _SAME | {ord(zero) + n: str(n) for zero in _ZEROS for n in range(10)}
+_POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
+# Split in two steps: an address into its sides, a side into its words.
+_SIDES = re.compile(r"[/\\:@~&]+")
+_WORDS = re.compile(r"[._\-+#,]+")
+# Where a word ends inside camelCase, HTTPServer, utf8.
+_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\D)(?=\d)|(?<=\d)(?=\D)")
+_BREAKS = re.compile(rf"{_JOINT}")
+_VERSION = re.compile(r"v?(\d+(?:\.\d+)+)", re.IGNORECASE)
+# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han, Hangul.
+_DENSE = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+# A number in groups, as telephones and accounts have it; written in other groups it is the same.
+_GROUPED = re.compile(r"(?<!\d)\d++(?:[ ()./\-]{1,3}+\d++)++")
+GROUPED = range(7, 21)  # digits of such a number; more are a list of numbers
+APART = frozenset(" ()/")
+TERMS_VERSION = 3  # changes whenever the same text gives other terms
+CACHED = 24  # characters of a chunk that is worth remembering
+LONGEST = 256  # characters of a chunk that are looked at; data in one piece is no word
+
+QUIET_WORDS = (
+    "a an the is are was were be been being am do does did doing done have has had having i you "
+    "he she it we they my your his her its our their me him them us mine yours myself what which "
+    "who whom whose when where why how of in on at to for with from by about as into and or but "
+    "not no nor this that these those there here can could would should will shall may might must "
+    "if so than then any some just also please tell"
+).split()
+
+_local = threading.local()  # a stemmer is not for two threads at once
+
+
+def terms(text: str) -> list[int]:
+    """The terms of a text, in order, repeated as often as they occur."""
+    found: list[int] = []
+    text = _folded(text)
+    for chunk in CHUNK.findall(text):
+        if len(chunk) <= LONGEST:
+            found += _cached(chunk) if len(chunk) <= CACHED else _terms_of(chunk)
+        else:
+            for piece in _pieces(chunk):
+                found += _terms_of(piece)
+    return found + [term(number) for number in _grouped(text)]
+
+
+def numbers(text: str) -> set[int]:
+    """The terms of what has a digit in it: numbers, versions, codes. Nobody paraphrases those."""
+    chunks = CHUNK.findall(_folded(text))
+    with_digit = (chunk for chunk in chunks if any(sign.isdecimal() for sign in chunk))
+    return {found for chunk in with_digit for found in _terms_of(chunk[:LONGEST])}
+
+
+def _grouped(text: str) -> Iterator[str]:
+    """The digits of numbers in groups; those that are one chunk have their joined form there."""
+    for number in _GROUPED.findall(text):
+        digits = "".join(filter(str.isdecimal, number))
+        if len(digits) in GROUPED and not APART.isdisjoint(number):
+            yield digits
+
+
+def _pieces(chunk: str) -> Iterator[str]:
+    """What has no end, by its parts: a long path, a list without spaces, a page of Chinese. Data
+    in one piece is no word, and is looked at as far as one could be."""
+    for part in _BREAKS.split(chunk):
+        if len(part) <= LONGEST or not _DENSE.search(part):
+            yield part[:LONGEST]
+            continue
+        for start in range(0, len(part), LONGEST):
+            yield part[start : start + LONGEST + 1]  # pairs go across
+
+
+def term(word: str) -> int:
+    """The number of one word, as it stands."""
+    return int.from_bytes(blake2b(word.encode(errors="replace"), digest_size=8).digest(), "big")
+
+
+def _folded(text: str) -> str:
+    """Width, accents and points away, digits of any script as ours; case stays, for it shows
+    where a word ends."""
+    if text.isascii():
+        return text
+    plain = _ACCENTS.sub("", normalized("NFKD", text))
+    return normalized("NFC", plain.translate(_LETTERS))
+
+
+def _terms_of(chunk: str) -> tuple[int, ...]:
+    chunk = _POSSESSIVE.sub("", chunk).replace("'", "").replace("\u2019", "")
+    return tuple(term(word) for word in _words(chunk)) if chunk else ()
+
+
+_cached = lru_cache(maxsize=32_768)(_terms_of)
+
+
+def _words(chunk: str) -> Iterator[str]:
+    """The whole of a chunk and its parts; of a plain word, its stem."""
+    if _DENSE.search(chunk):
+        yield from _dense_words(chunk)
+        return
+    sides = [side for side in _SIDES.split(chunk) if side]
+    atoms = [atom for side in sides for atom in _atoms(side)]
+    if atoms == [chunk]:
+        yield _stem(chunk.casefold())
+        return
+    yield chunk.casefold()
+    if len(sides) > 1:
+        yield from (side.casefold() for side in sides if len(_atoms(side)) > 1)
+    if version := _VERSION.fullmatch(chunk):
+        numbers = version[1].split(".")
+        yield from (".".join(numbers[:n]) for n in range(2, len(numbers) + 1))
+    elif len(sides) == 1 and (joined := _WORDS.sub("", chunk)) not in (chunk, *atoms):
+        yield _stem(joined.casefold())  # e-mail, U.S.A., 2026-11-16, 1,000
+    yield from (_stem(atom.casefold()) for atom in atoms)
+
+
+def _atoms(side: str) -> list[str]:
+    words = [word for word in _WORDS.split(side) if word]
+    parts = [part for word in words for piece in word.split("_") for part in _HUMPS.split(piece)]
+    return [part for part in parts if part]
+
+
+def _dense_words(chunk: str) -> Iterator[str]:
+    """Characters and pairs of what has no spaces; the rest between as words."""
+    end = 0
+    for run in _DENSE.finditer(chunk):
+        if rest := chunk[end : run.start()]:
+            yield from _words(rest)
+        yield from run[0]
+        yield from (run[0][n : n + 2] for n in range(len(run[0]) - 1))
+        end = run.end()
+    if rest := chunk[end:]:
+        yield from _words(rest)
+
+
+def _stem(word: str) -> str:
+    if len(word) < 3 or not word.isalpha() or not word.isascii():
+        return word
+    stemmer = getattr(_local, "stemmer", None)
+    if stemmer is None:
+        stemmer = _local.stemmer = Stemmer.Stemmer("english")
+    stemmed: str = stemmer.stemWord(word)
+    return stemmed
+
+
+QUIET = frozenset(number for word in QUIET_WORDS for number in terms(word))

@@ -1,0 +1,189 @@
+"""Vectors in RAM, compared exactly; also rounded, for a quick first look at all of them.
+
+Rows live in blocks of fixed size, so that growth never copies: a copy of a hundred megabytes
+would stall the event loop. A freed row is zeroed and used again. A scan runs on a thread (a second
+one for it gained nothing: the memory is the bound), writes go on meanwhile, and the caller drops
+hits whose owner changed (see `Index`). Without `keep` the table only numbers the rows: above a
+configured size candidates come from the store instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.engine.index.rounded import Rounded
+
+BLOCK = 8192
+FREE = -1
+SPARSE = 3  # fewer than one row in so many: comparing those alone is faster than all
+SPARSE_ROUNDED = 2  # the same for rounded rows, which are quicker to pick
+
+Floats = NDArray[np.float32]
+Owners = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+class VectorTable:
+    """Rows of one dimension, each owned by a slot."""
+
+    def __init__(self, dimension: int, *, keep: bool = True) -> None:
+        self.dimension = dimension
+        self.keep = keep
+        self._blocks: list[Floats] = []
+        self._rounded: list[Rounded] = []
+        self._unrounded: list[int] = []  # rows whose rounded vector is not made yet
+        self._owner = np.full(BLOCK, FREE, dtype=np.int32)
+        self._free: list[int] = []
+        self._used = 0  # rows ever handed out
+
+    def __len__(self) -> int:
+        """How many rows were ever in use at once."""
+        return self._used
+
+    def add(self, vectors: Sequence[Floats | None], owner: int) -> list[int]:
+        """Rows that now hold the vectors; None is a row without one."""
+        rows = [self._row() for _ in vectors]
+        for row, vector in zip(rows, vectors, strict=True):
+            if vector is not None and self.keep:
+                self._blocks[row // BLOCK][row % BLOCK] = vector
+                self._unrounded.append(row)
+            self._owner[row] = owner
+        return rows
+
+    def reserve(self, count: int) -> None:
+        """See to it that so many rows can be added; MemoryError, and nothing was changed."""
+        while self.keep and self._used + count - len(self._free) > len(self._blocks) * BLOCK:
+            self._grow()
+
+    def hand_over(self, rows: Sequence[int], owner: int) -> None:
+        """Another slot owns the rows from now on."""
+        self._owner[rows] = owner
+
+    def remove(self, rows: Sequence[int]) -> None:
+        """Zero and free the rows."""
+        for row in rows:
+            if self.keep:
+                self._blocks[row // BLOCK][row % BLOCK] = 0.0
+                self._rounded[row // BLOCK].blank(row % BLOCK)
+            self._owner[row] = FREE
+            self._free.append(row)
+
+    def restore(self, vectors: Floats, owners: Owners) -> None:
+        """Take over rows from the first on, in an empty table."""
+        self._used = len(owners)
+        self._owner = np.append(owners, np.full(BLOCK, FREE, dtype=np.int32))
+        for start in range(0, len(vectors) if self.keep else 0, BLOCK):
+            part = vectors[start : start + BLOCK]
+            self._grow()
+            self._blocks[-1][: len(part)] = part
+            self._rounded[-1].put(slice(len(part)), part)
+
+    def settle(self) -> None:
+        """Round what came since the last time, all at once: one by one takes ten times as long.
+        To be called before a `glance`, by who changes the table."""
+        rows, self._unrounded = np.array(self._unrounded, dtype=np.int64), []
+        for number in np.unique(rows // BLOCK).tolist() if self.keep else ():
+            here = rows[rows // BLOCK == number] % BLOCK
+            self._rounded[number].put(here, self._blocks[number][here])
+
+    def drop_vectors(self) -> None:
+        """Keep the numbering alone from now on."""
+        self.keep = False
+        self._blocks, self._rounded, self._unrounded = [], [], []
+
+    def get(self, row: int) -> Floats:
+        """A copy of one row."""
+        found: Floats = self._blocks[row // BLOCK][row % BLOCK].copy()
+        return found
+
+    def rows(self, rows: NDArray[np.int64]) -> Floats:
+        """Copies of many rows. Runs on any thread."""
+        found = np.zeros((len(rows), self.dimension), dtype=np.float32)
+        for number, block in enumerate(self._blocks):
+            here = np.flatnonzero(rows // BLOCK == number)
+            found[here] = block[rows[here] % BLOCK]
+        return found
+
+    def owners(self) -> Owners:
+        """A snapshot: which slot owns each row, FREE where none does."""
+        return self._owner[: self._used].copy()
+
+    def cosines(self, query: Floats, wanted: Mask) -> Floats:
+        """By row, the cosine with a unit query, 0..1; 0 where not wanted. Runs on any thread."""
+        blocks = self._blocks
+
+        def compare(number: int, part: Mask) -> tuple[NDArray[np.intp] | None, Floats]:
+            picked = np.flatnonzero(part)
+            if len(picked) * SPARSE < len(part):
+                return picked, blocks[number][picked] @ query
+            return None, blocks[number][: len(part)] @ query
+
+        return self._each(wanted, compare)
+
+    def glance(self, query: Floats, wanted: Mask) -> tuple[Floats, Floats]:
+        """By row, about the cosine, and how far that can be from it; 0 where not wanted."""
+        blocks, asked = self._rounded, Rounded.of(query[None, :])
+
+        def compare(number: int, part: Mask) -> tuple[NDArray[np.intp] | None, Floats]:
+            picked = np.flatnonzero(part)
+            rows = picked if len(picked) * SPARSE_ROUNDED < len(part) else None
+            return rows, blocks[number].compare(asked, rows, len(part))
+
+        slack = np.zeros(len(wanted), dtype=np.float32)
+        for number, block in enumerate(blocks[: -(-len(wanted) // BLOCK)]):
+            into = slack[number * BLOCK : (number + 1) * BLOCK]
+            into[:] = block.slack(asked, len(into))
+        return self._each(wanted, compare), slack
+
+    def cosines_of(self, query: Floats, rows: NDArray[np.intp]) -> Floats:
+        """The cosines of some rows, which are in order. Runs on any thread."""
+        found = np.zeros(len(rows), dtype=np.float32)
+        ends = np.searchsorted(rows, BLOCK * np.arange(len(self._blocks) + 1)).tolist()
+        for number, (block, begin, end) in enumerate(
+            zip(self._blocks, ends[:-1], ends[1:], strict=False)
+        ):
+            found[begin:end] = block.take(rows[begin:end] - number * BLOCK, axis=0) @ query
+        np.clip(found, 0.0, 1.0, out=found)
+        return found
+
+    def _each(
+        self,
+        wanted: Mask,
+        compare: Callable[[int, Mask], tuple[NDArray[np.intp] | None, Floats]],
+    ) -> Floats:
+        """By row, 0..1, what `compare` finds in each block: for the rows that it names, or all."""
+        scores = np.zeros(len(wanted), dtype=np.float32)
+        for number in range(-(-len(wanted) // BLOCK) if self._blocks else 0):
+            part = wanted[number * BLOCK : (number + 1) * BLOCK]
+            into = scores[number * BLOCK : (number + 1) * BLOCK]
+            rows, found = compare(number, part)
+            if rows is None:
+                np.multiply(found, part, out=into)
+            else:
+                into[rows] = found
+        np.clip(scores, 0.0, 1.0, out=scores)
+        return scores
+
+    def _grow(self) -> None:
+        block = np.zeros((BLOCK, self.dimension), dtype=np.float32)
+        rounded = Rounded.room(BLOCK, self.dimension)
+        self._blocks.append(block)
+        self._rounded.append(rounded)
+
+    def _row(self) -> int:
+        if self._free:
+            return self._free.pop()
+        if self._used == len(self._owner):
+            self._owner = np.append(self._owner, np.full(BLOCK, FREE, dtype=np.int32))
+        if self.keep and self._used == len(self._blocks) * BLOCK:
+            self._grow()
+        self._used += 1
+        return self._used - 1
+
+
+def by_row(mask: Mask, owners: Owners) -> Mask:
+    """What holds for a slot, for its rows; a free row belongs to nobody."""
+    return np.append(mask, False).take(owners, mode="wrap")  # FREE: the last one

@@ -1,0 +1,285 @@
+"""The word index: which rows hold which term, and BM25 over them.
+
+Postings are sorted machine integers, row and count packed into 32 bits, changed in place: a
+write is visible at once and a forgotten row leaves nothing behind. Libraries were measured
+first (`scripts/bench/lexical.py`): they need 20 to 110 ms to show a write, or 60 to answer; and
+none can score a message together with those around it, which finds far more (see `rank`).
+
+Changes happen on the event loop. A search takes copies of what it needs there (`look_up`), and
+does the arithmetic on a thread (`Lookup.scores`).
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.engine.index.terms import QUIET
+
+if TYPE_CHECKING:
+    from memoryd.ports import Arrays
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int32]
+
+SATURATION = 0.9  # k1: how soon a repeated word stops counting
+LENGTH = 0.6  # b: how much a long text has to have more of it
+BEFORE, AFTER = 0.5, 0.3  # what a word counts in the message before, and after
+COMMON = 8  # a term in more than one row of so many is not looked for in neighbours
+COUNT_BITS, COUNT_MASK = 8, 255
+NOBODY: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+MAX_TERMS = 128  # of a query; the rarest are kept
+PACKED = 250_000  # postings in a piece of a snapshot, about
+RARE = 100  # a term in at most one row of so many is rare
+COVERAGE_STEPS = 128  # in which the coverage by chance is computed
+BY_CHANCE = 0.25  # rows expected to cover so much, from which on it is no more than chance
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What one query needs of the index, copied."""
+
+    postings: list[NDArray[np.uint32]]  # by term: who has it, and how often
+    weights: list[float]  # by term
+    total: float  # the weight of the whole query
+    lengths: Floats
+    before: Rows  # by row: the row that was said just before it, or -1
+    after: Rows
+    norms: Norms
+    version: int  # of the index
+    gone: NDArray[np.intp]  # rows that have expired: they lend no words
+
+    def scores(self) -> Floats:
+        """By row: BM25 as a share of the query; about 1 where every word of it occurs."""
+        size = len(self.lengths)
+        scores, counts = np.zeros(size, np.float32), np.zeros(size, np.float32)
+        if not self.postings or self.total <= 0:
+            return scores
+        norms = self.norms.of(self)
+        common = max(64, size // COMMON)
+        for every, weight in zip(self.postings, self.weights, strict=True):
+            packed = every[~np.isin(every >> COUNT_BITS, self.gone)] if self.gone.size else every
+            rows = (packed >> COUNT_BITS).view(np.int32)
+            found = (packed & COUNT_MASK).astype(np.float32)
+            worth = np.float32((SATURATION + 1.0) * weight / self.total)
+            if len(rows) > common:
+                scores[rows] += worth * found / (found + norms[rows])
+                continue
+            counts[rows] = found
+            for part in (rows, *self._lend(counts, rows, found)):
+                count = counts[part]
+                scores[part] += worth * count / (count + norms[part])
+                counts[part] = 0.0  # what is in two parts counts once
+        return scores
+
+    def _lend(self, counts: Floats, rows: Rows, found: Floats) -> list[Rows]:
+        """Add to `counts` what the rows' neighbours see of them; the neighbours."""
+        lent: list[Rows] = []
+        for neighbours, share in ((self.after[rows], BEFORE), (self.before[rows], AFTER)):
+            there = neighbours >= 0
+            near = neighbours[there]
+            counts[near] += share * found[there]  # a row is one row's neighbour on a side
+            lent.append(near)
+        return lent
+
+    def coverage(self, rows: NDArray[np.intp]) -> Floats:
+        """Of these rows: the share of the query's weight that their own words cover, however
+        often."""
+        covered = np.zeros(len(rows), np.float32)
+        first = (rows << COUNT_BITS).astype(np.uint32)
+        for packed, weight in zip(self.postings, self.weights, strict=True):
+            # Postings are sorted by row, so a few rows are found without reading all of them.
+            found = packed[np.minimum(np.searchsorted(packed, first), len(packed) - 1)]
+            covered[found >> COUNT_BITS == rows] += np.float32(weight / self.total)
+        return covered
+
+    def chance_coverage(self) -> float:
+        """The coverage that a row may well reach if every term falls on rows by chance,
+        independently of the others and as often as it does. A word that only one row has is
+        therefore no more than chance; two such words in one row are more."""
+        rows = int(np.count_nonzero(self.lengths))
+        shares = np.zeros(COVERAGE_STEPS + 1)  # of rows, by how much they cover
+        shares[0] = 1.0
+        for packed, weight in zip(self.postings, self.weights, strict=True):
+            step, holds = round(weight / self.total * COVERAGE_STEPS), len(packed) / max(1, rows)
+            if step:
+                with_term = np.concatenate([np.zeros(step), shares[:-step]])
+                shares = (1.0 - holds) * shares + holds * with_term
+        expected = rows * shares[::-1].cumsum()[::-1]  # rows that cover at least so much
+        return float(np.flatnonzero(expected >= BY_CHANCE).max(initial=0)) / COVERAGE_STEPS
+
+    def divisors(self) -> Floats:
+        """By row: what BM25 divides by. The length counts the neighbours as the words do."""
+        length = self.lengths.copy()
+        for neighbours, share in ((self.before, BEFORE), (self.after, AFTER)):
+            there = np.flatnonzero(neighbours >= 0)
+            length[there] += share * self.lengths[neighbours[there]]
+        mean = float(length.sum()) / max(1, int(np.count_nonzero(length)))
+        norms: Floats = SATURATION * (1.0 - LENGTH + LENGTH * length / max(mean, 1e-9))
+        return norms.astype(np.float32)
+
+
+class Norms:
+    """What BM25 divides by: the same for every query until something is written."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[int, Floats] | None = None
+
+    def of(self, lookup: Lookup) -> Floats:
+        """By row. Runs on any thread; what is kept is replaced as a whole."""
+        kept, version = self._kept, lookup.version
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        made = lookup.divisors()
+        self._kept = (version, made)
+        return made
+
+
+class WordIndex:
+    """Terms of rows. A row is a passage of a memory, numbered as in the vector table."""
+
+    def __init__(self) -> None:
+        self._postings: dict[int, array[int]] = {}
+        self._lengths = np.zeros(1024, dtype=np.float32)
+        self._live = 0
+        self._norms = Norms()
+
+    def __len__(self) -> int:
+        """How many rows have words."""
+        return self._live
+
+    @property
+    def vocabulary(self) -> int:
+        """How many different terms there are."""
+        return len(self._postings)
+
+    def put(self, row: int, found: Sequence[int]) -> None:
+        """Add a row that is not there."""
+        while row >= len(self._lengths):
+            self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
+        for term, count in Counter(found).items():
+            packed = (row << COUNT_BITS) | min(count, COUNT_MASK)
+            postings = self._postings.get(term)
+            if postings is None:
+                self._postings[term] = array("I", (packed,))
+            elif packed > postings[-1]:
+                postings.append(packed)
+            else:
+                postings.insert(bisect_left(postings, packed), packed)
+        self._lengths[row] = max(1, len(found))
+        self._live += 1
+
+    def remove(self, row: int, found: Iterable[int]) -> None:
+        """Drop a row that was put with these terms."""
+        for term in set(found):
+            postings = self._postings[term]
+            del postings[bisect_left(postings, row << COUNT_BITS)]
+            if not postings:
+                del self._postings[term]
+        self._lengths[row] = 0.0
+        self._live -= 1
+
+    def pack(self, rows: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
+        """The index as arrays, in pieces; `rows` gives each row its number there, or -1 to leave
+        it out. Runs on a thread while the event loop goes on changing it."""
+        items = list(self._postings.items()) or [(0, array("I"))]  # at once
+        sizes: list[NDArray[np.int64]] = []
+        group: list[bytes] = []
+        room = PACKED
+        for number, (_, postings) in enumerate(items, start=1):
+            group.append(postings.tobytes())
+            room -= len(postings) + 1
+            if room <= 0 or number == len(items):
+                posting, size = _renumbered(group, rows)
+                yield "posting", posting
+                sizes.append(size)
+                group, room = [], PACKED
+        yield "term", np.array([term for term, _ in items], dtype=np.uint64)
+        yield "term_size", np.concatenate(sizes)
+
+    def restore(self, arrays: Arrays, rows: Rows, lengths: Floats) -> None:
+        """Take over what `pack` made; `rows` says which row each number is now, or -1."""
+        values = arrays["posting"]
+        new = rows[values >> COUNT_BITS].astype(np.int64)
+        owner = np.repeat(np.arange(len(arrays["term"])), arrays["term_size"])[new >= 0]
+        values = (new[new >= 0].astype(np.uint32) << COUNT_BITS) | (values[new >= 0] & COUNT_MASK)
+        order = np.lexsort((values, owner))
+        data = values[order].astype(np.uint32)
+        ends = np.cumsum(np.bincount(owner, minlength=len(arrays["term"])))
+        begin = 0
+        for term, end in zip(arrays["term"].tolist(), ends.tolist(), strict=True):
+            if end > begin:
+                self._postings[term] = array("I", data[begin:end].tobytes())
+            begin = end
+        self._lengths = np.concatenate([lengths, np.zeros(1024, dtype=np.float32)])
+        self._live = int(np.count_nonzero(lengths))
+
+    def has_rare(self, found: Iterable[int]) -> bool:
+        """Whether one of these terms is there, in few rows."""
+        few = max(1, self._live // RARE)
+        return any(0 < len(self._postings.get(term, ())) <= few for term in found)
+
+    def lengths(self, count: int) -> Floats:
+        """A copy, by row."""
+        if count <= len(self._lengths):
+            return self._lengths[:count].copy()
+        found = np.zeros(count, dtype=np.float32)
+        known = min(count, len(self._lengths))
+        found[:known] = self._lengths[:known]
+        return found
+
+    def look_up(
+        self,
+        query: Sequence[int],
+        before: Rows,
+        after: Rows,
+        quiet: float,
+        version: int,
+        gone: NDArray[np.intp] = NOBODY,
+    ) -> Lookup:
+        """Copies of what the query's terms need; `quiet` is the weight of words such as 'the',
+        `version` changes with every write, `gone` are rows that do not count."""
+        size = len(before)
+        postings: list[NDArray[np.uint32]] = []
+        weights: list[float] = []
+        weighed = sorted(((self._weight(t, quiet), t) for t in set(query)), reverse=True)
+        for weight, term in weighed[:MAX_TERMS]:
+            if term in self._postings:
+                postings.append(np.array(self._postings[term], dtype=np.uint32))
+                weights.append(weight)
+        total = sum(weight for weight, _ in weighed[:MAX_TERMS])
+        lengths = self.lengths(size)
+        kept = (lengths, before, after, self._norms, version, gone)
+        return Lookup(postings, weights, total, *kept)
+
+    def _weight(self, term: int, quiet: float) -> float:
+        """Rare terms weigh more; a term that nobody has weighs as if one had it."""
+        holders = len(self._postings.get(term, ()))
+        rarity = math.log(1.0 + (self._live - holders + 0.5) / (holders + 0.5))
+        return rarity * (quiet if term in QUIET else 1.0)
+
+
+def _renumbered(
+    postings: Sequence[bytes], rows: Rows
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """The postings of some terms by other numbers of rows, and how many each term has then."""
+    sizes = np.array([len(part) // 4 for part in postings], dtype=np.int64)
+    every = np.frombuffer(b"".join(postings), dtype=np.uint32)
+    old = (every >> COUNT_BITS).view(np.int32)
+    new = np.full(len(every), -1, dtype=np.int32)
+    known = old < len(rows)
+    new[known] = rows[old[known]]
+    kept = new >= 0
+    owner = np.repeat(np.arange(len(postings), dtype=np.int32), sizes)[kept]
+    values = (new[kept].astype(np.uint32) << COUNT_BITS) | (every[kept] & COUNT_MASK)
+    order = np.lexsort((values, owner))
+    found = np.bincount(owner, minlength=len(postings)).astype(np.int64)
+    return values[order].astype(np.uint32, copy=False), found

@@ -1,0 +1,254 @@
+"""Text to vectors for many callers at once: two lanes, shared batches, a bounded cache.
+
+Documents and queries have a lane each. A lane takes whatever waits, encodes it in one batch
+on a thread, and hands the vectors out. One lane for both was rejected: a search would wait
+for the batch of a bulk store. In a lane callers take turns, and so do the jobs of one caller:
+neither many texts of another nor one very long text holds up a short one. While a few callers
+wait, batches are smaller, so that none waits long for a batch that is mostly another's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.errors import BadVector, EmbedError, MemorydError
+from memoryd.fair import CALLER, THREADS, FairQueue, in_thread
+from memoryd.ports import Encoder, Passage, Reranker, Shelf
+from memoryd.settings import EmbeddingSettings
+
+if TYPE_CHECKING:
+    from memoryd.engine.models.previous_model import Former
+
+Vector = NDArray[np.float32]
+Vectors = NDArray[np.float32]  # one row a text
+RUNNERS = THREADS  # batches of a lane that may be under way: a core for each
+# These bound the time of a batch, whatever the texts' lengths: about one passage; a few queries,
+# because somebody waits for each of them.
+BATCH_CHARS, QUERY_CHARS = 1_250, 300
+SHARES = 4  # into which a batch is divided while several callers wait
+LONG = 2_000  # characters from which splitting is worth a thread
+
+
+class VectorCache:
+    """The vectors of recent texts. Keys are digests: a forgotten text must not linger here."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
+
+    def get(self, text: str) -> Vector | None:
+        key = _digest(text)
+        if (vector := self._vectors.get(key)) is not None:
+            self._vectors.move_to_end(key)
+        return vector
+
+    def put(self, text: str, vector: Vector) -> None:
+        if self._size:
+            self._vectors[_digest(text)] = vector
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    texts: list[str]
+    vectors: list[Vector | None]
+    todo: deque[int]
+    caller: Hashable
+    done: anyio.Event = field(default_factory=anyio.Event)
+    left: int = 0
+    error: MemorydError | None = None
+
+    @property
+    def next_chars(self) -> int:
+        return len(self.texts[self.todo[0]])
+
+
+class Lane:
+    """One kind of text through one encoder, in shared batches."""
+
+    def __init__(self, encoder: Encoder, settings: EmbeddingSettings, *, query: bool) -> None:
+        self._encoder = encoder
+        self._query = query
+        self._batch_size = settings.batch_size
+        self._cache = VectorCache(settings.cache_size)
+        self._jobs: FairQueue[_Job] = FairQueue()
+        self._work = anyio.Event()
+        self._idle = RUNNERS
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector a text, in order; EmbedError or BadVector if the model cannot."""
+        vectors = [self._cache.get(text) for text in texts]
+        todo = deque(i for i, vector in enumerate(vectors) if vector is None)
+        if todo:
+            job = _Job(list(texts), vectors, todo, CALLER.get(), left=len(todo))
+            self._jobs.push(job, job.caller)
+            self._work.set()
+            try:
+                await job.done.wait()
+            finally:  # cancelled: nobody wants the rest
+                self._jobs.remove(job, job.caller)
+            if job.error is not None:
+                raise job.error
+        return [vector for vector in vectors if vector is not None]
+
+    async def run(self) -> None:
+        """Encode what waits, batch after batch."""
+        async with anyio.create_task_group() as tasks:
+            for _ in range(self._idle):
+                tasks.start_soon(self._run_one)
+
+    async def _run_one(self) -> None:
+        while True:
+            while batch := self._next_batch():
+                self._idle -= 1
+                await self._encode(batch)
+                self._idle += 1
+            if self._work.is_set():
+                self._work = anyio.Event()
+            await self._work.wait()
+
+    def _share(self) -> int:
+        """How many texts to take now: what waits, divided among the runners that are idle.
+
+        So many callers fall into two groups: one is embedded while the other is committed.
+        """
+        waiting = sum(len(job.todo) for job in self._jobs)
+        return min(self._batch_size, -(-waiting // self._idle))
+
+    def _next_batch(self) -> list[tuple[_Job, int]]:
+        batch: list[tuple[_Job, int]] = []
+        chars = 0
+        most = self._share()
+        callers = self._jobs.callers
+        room = QUERY_CHARS if self._query else BATCH_CHARS
+        if callers > 1:
+            room = min(room, callers * room // SHARES)
+        while self._jobs and len(batch) < most:
+            chars += self._jobs.peek().next_chars
+            if batch and chars > room:
+                break
+            job = self._jobs.pop()
+            batch.append((job, job.todo.popleft()))
+            if job.todo:
+                self._jobs.push(job, job.caller)
+        return batch
+
+    async def _encode(self, batch: list[tuple[_Job, int]]) -> None:
+        texts = [job.texts[i] for job, i in batch]
+        error: MemorydError | None = None
+        vectors: Sequence[Vector] = []
+        try:
+            encode = self._encoder.encode
+            found = await anyio.to_thread.run_sync(lambda: encode(texts, query=self._query))
+            vectors = list(checked(found, len(texts), self._encoder.dimension))
+        except MemorydError as exc:
+            error = exc
+        except Exception as exc:  # the model's library: any of its errors ends this batch only
+            error = EmbedError(f"The embedding model failed with {type(exc).__name__}.")
+            error.__cause__ = exc
+        for n, (job, i) in enumerate(batch):
+            if error is None:
+                job.vectors[i] = vectors[n]
+                # A copy: a row of the batch would keep all of the batch in RAM.
+                self._cache.put(texts[n], vectors[n].copy())
+            else:
+                job.error = error
+            job.left -= 1
+            if job.left == 0:
+                job.done.set()
+
+
+def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
+    """The vectors as float32, or BadVector: one bad row would poison every comparison."""
+    vectors = np.asarray(vectors, dtype=np.float32)
+    if vectors.shape != (count, dimension):
+        raise BadVector(f"The model returned shape {vectors.shape}, not {(count, dimension)}.")
+    if not np.isfinite(vectors).all():
+        raise BadVector("The model returned a vector with a number that is not finite.")
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if (norms < 1e-6).any():
+        raise BadVector("The model returned a vector of zero length.")
+    unit: Vectors = vectors / norms
+    return unit
+
+
+class Embedding:
+    """Both lanes of the model that serves. Until one is attached there are no vectors.
+
+    `trouble` says why there is no model, in a sentence for the answers.
+    """
+
+    def __init__(self, settings: EmbeddingSettings, encoder: Encoder | None = None) -> None:
+        self._settings = settings
+        self._lanes: list[Lane] = []
+        self._attached = anyio.Event()
+        self.encoder: Encoder | None = None
+        self.former: Former | None = None  # serves searches in place of the encoder
+        self.former_shelf: Shelf | None = None  # where its vectors are kept
+        self.reranker: Reranker | None = None
+        self.rerank_trouble = ""  # why a reranker that is configured does not serve
+        self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
+        if encoder is not None:
+            self.attach(encoder)
+
+    def attach(self, encoder: Encoder) -> None:
+        """From now on texts get vectors."""
+        self.encoder = encoder
+        self._lanes = [Lane(encoder, self._settings, query=query) for query in (False, True)]
+        self._attached.set()
+
+    def let_former_go(self) -> None:
+        """Every memory has its vector: from now on the new model searches."""
+        former, self.former = self.former, None
+        if former is not None:
+            former.retire()
+        self.forget_former_vectors()
+
+    def forget_former_vectors(self) -> None:
+        """Leave none of them in a file; what is in RAM serves on."""
+        if self.former_shelf is not None:
+            self.former_shelf.clear()
+
+    async def run(self) -> None:
+        """Serve both lanes, once there is a model, until cancelled."""
+        await self._attached.wait()
+        async with anyio.create_task_group() as tasks:
+            for lane in self._lanes:
+                tasks.start_soon(lane.run)
+
+    async def document(self, text: str, lead: str = "") -> tuple[Passage, ...]:
+        """The passages of a text with their vectors, each read with `lead` before it; none
+        without a model."""
+        if self.encoder is None:
+            return ()
+        if len(text) > LONG:
+            spans = await in_thread(self.encoder.split, text, lead)
+        else:
+            spans = self.encoder.split(text, lead)
+        vectors = await self._lanes[0].embed([lead + text[start:end] for start, end in spans])
+        return tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
+
+    def knows(self, text: str) -> bool:
+        """Whether the model can make something of a query; true without a model."""
+        return self.encoder is None or self.encoder.knows(text)
+
+    async def query(self, text: str) -> Vector | None:
+        """The vector of a query; None without a model."""
+        return (await self._lanes[1].embed([text]))[0] if self.encoder else None

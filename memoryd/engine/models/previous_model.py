@@ -1,0 +1,164 @@
+"""The model before this one: its vectors find memories until every memory has a new one.
+
+Vectors of two models cannot be compared, so a search uses one model for all: the former until
+the last memory has its new vector, the new one from then on. What is stored or changed meanwhile
+gets vectors of both; those of the former are kept in RAM only.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import anyio
+import anyio.lowlevel
+import numpy as np
+
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.vectors import Floats, Mask, Owners, VectorTable, by_row
+from memoryd.engine.models.embedding import Embedding, Vector
+from memoryd.errors import EmbedError
+from memoryd.model import Memory, lead_of, said_key
+from memoryd.ports import Encoder
+from memoryd.settings import EmbeddingSettings
+from memoryd.tasks import task_group
+
+PACE = 500  # memories placed before others have their turn
+LATEST = 1_000  # more than are ever stored at a time
+
+Stock = Mapping[int, list[Vector]]  # by the key of what was said
+
+
+class _Placed(NamedTuple):
+    """The rows of a memory, and the key of what they were made of."""
+
+    key: int
+    rows: list[int]
+
+
+class Former:
+    """Vectors of the former model beside the index, by the same slots."""
+
+    def __init__(self, encoder: Encoder, settings: EmbeddingSettings) -> None:
+        self.model = encoder.model
+        self._embedding = Embedding(settings, encoder)
+        self._table = VectorTable(encoder.dimension)
+        self._placed: dict[str, _Placed] = {}  # by the id of a memory
+        # Of texts that are about to be stored, by their keys; the latest.
+        self._made: OrderedDict[int, list[Vector]] = OrderedDict()
+        self._users = 0  # calls under way
+        self._is_retired = False
+        self._over = anyio.Event()
+
+    async def run(self) -> None:
+        """Serve until it is retired and nobody waits for it any more."""
+        async with task_group() as tasks:
+            tasks.start_soon(self._embedding.run)
+            await self._over.wait()
+            tasks.cancel_scope.cancel()
+
+    def retire(self) -> None:
+        """Nobody comes any more."""
+        self._is_retired = True
+        self._end_if_idle()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if self._is_retired and not self._users:
+            self._over.set()
+
+    async def take_up(self, index: Index, stock: Stock) -> None:
+        """Place the vectors that are there."""
+        for number, memory in enumerate(list(index), start=1):
+            key = said_key(memory)
+            vectors = stock.get(key)
+            slot = index.slot(memory.id)
+            if vectors is not None and slot is not None and index.get(memory.id) is memory:
+                self._place(memory.id, key, slot, vectors)
+            if number % PACE == 0:
+                await anyio.lowlevel.checkpoint()
+
+    async def cover(self, index: Index) -> None:
+        """Make vectors for memories that have none of this model."""
+        for memory in [memory for memory in index if memory.id not in self._placed]:
+            if self._is_retired:
+                return
+            await self.prepare(memory)
+            slot = index.slot(memory.id)
+            if slot is not None and index.get(memory.id) is memory:
+                self.follow(memory, slot)
+
+    def waiting(self, index: Index) -> int:
+        """How many memories it has no vector of."""
+        return len(index) - len(self._placed)
+
+    async def prepare(self, memory: Memory) -> None:
+        """Make the vectors of a memory that is about to be stored, if its text is new."""
+        key = said_key(memory)
+        if key in self._made:
+            self._made.move_to_end(key)
+        if key in self._made or self._rows(memory.id, key):
+            return
+        try:
+            with self._in_use():
+                passages = await self._embedding.document(memory.content, lead_of(memory))
+        except EmbedError:  # found by words, and counted as waiting
+            return
+        self._made[key] = [passage.vector for passage in passages]
+        if len(self._made) > LATEST:
+            self._made.popitem(last=False)
+
+    def follow(self, memory: Memory, slot: int) -> None:
+        """The index has put a memory into this slot."""
+        key = said_key(memory)
+        if rows := self._rows(memory.id, key):
+            self._table.hand_over(rows, slot)
+            return
+        self.drop(memory.id)
+        if (vectors := self._made.get(key)) is not None:
+            self._place(memory.id, key, slot, vectors)
+
+    def drop(self, id: str) -> None:
+        """A memory is gone."""
+        if (placed := self._placed.pop(id, None)) is not None:
+            self._table.remove(placed.rows)
+
+    def _rows(self, id: str, key: int) -> list[int] | None:
+        """Those of a memory, if it still says what they were made of."""
+        placed = self._placed.get(id)
+        return placed.rows if placed and placed.key == key else None
+
+    def _place(self, id: str, key: int, slot: int, vectors: list[Vector]) -> None:
+        self._placed[id] = _Placed(key, self._table.add(vectors, slot))
+
+    def knows(self, text: str) -> bool:
+        """See `Embedding.knows`."""
+        return self._embedding.knows(text)
+
+    async def query(self, text: str) -> Vector | None:
+        """See `Embedding.query`."""
+        with self._in_use():
+            return await self._embedding.query(text)
+
+    def owners(self) -> Owners:
+        """By row, the slot it belongs to now."""
+        return self._table.owners()
+
+    def near(self, query: Vector, owners: Owners, allowed: Mask) -> Floats:
+        """By slot, the cosine of its best passage. Runs on any thread."""
+        wanted = by_row(allowed, owners)
+        cosines = self._table.cosines(query, wanted)
+        meaning = np.zeros(len(allowed), dtype=np.float32)
+        rows = np.flatnonzero(wanted)
+        np.maximum.at(meaning, owners[rows], cosines[rows])
+        return meaning

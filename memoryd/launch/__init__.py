@@ -1,0 +1,1 @@
+"""Find the one daemon of a data directory, or start it. Standard library only."""

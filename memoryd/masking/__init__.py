@@ -1,0 +1,1 @@
+"""Secrets are taken out of what is stored."""

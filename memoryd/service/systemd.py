@@ -1,0 +1,157 @@
+"""The daemon as a systemd user service: the socket is enabled, the first client starts it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from memoryd import __version__, daemon_record, places
+from memoryd.daemon_record import MANAGED, Record
+from memoryd.service.manager import (
+    Command,
+    Done,
+    NoManager,
+    Release,
+    ServiceError,
+    run,
+    write,
+    written,
+)
+from memoryd.service.units import DEFAULT_SOCKET, units
+
+SERVICE, SOCKET = "memoryd.service", "memoryd.socket"
+QUICK = 2.0  # seconds for a question whose answer may be missing
+
+
+class Systemd:
+    """Two user units."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._socket = _own_socket(command)
+        home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        self._folder = Path(home) / "systemd" / "user"
+
+    def install(self, release: Release) -> Done:
+        """Write the units and have systemd listen. A daemon that runs is ended only when systemd
+        has read and enabled them."""
+        if not self._answers():
+            raise NoManager("No systemd user manager answers here; nothing was changed.")
+        is_new = not (self._folder / SOCKET).exists()
+        try:
+            with written(self._files()):
+                self._listen(release, is_new)
+                self._record()
+        except BaseException:
+            run("systemctl", "--user", "daemon-reload", check=False)
+            raise
+        return Done((*self._wrote(), "Listening: the first client starts the daemon."))
+
+    def _listen(self, release: Release, is_new: bool) -> None:
+        try:
+            self._tell("daemon-reload")
+            self._tell("enable", SOCKET)
+            release()
+            self._tell("restart", SOCKET)
+        except BaseException:
+            if is_new:
+                run("systemctl", "--user", "disable", "--now", SOCKET, check=False)
+            raise
+
+    def _record(self) -> None:
+        """Tell clients where to knock, also those that are not passed XDG_RUNTIME_DIR."""
+        folder = self._command.data_dir
+        listen = self._socket or next(iter(places.runtime_sockets()), None)
+        if listen is not None:
+            places.make_private(folder)
+            daemon_record.write(Record(0, str(listen), str(folder), MANAGED, "", __version__))
+
+    def write(self) -> Done:
+        for path, text in self._files().items():
+            write(path, text)
+        left = ("daemon-reload", f"enable --now {SOCKET}")
+        return Done(self._wrote(), tuple(f"systemctl --user {words}" for words in left))
+
+    def uninstall(self) -> Done:
+        """Stop both units and remove them."""
+        answers = self._answers()
+        if answers:
+            run("systemctl", "--user", "disable", "--now", SERVICE, SOCKET, check=False)
+        there = [path for path in self._files() if path.exists()]
+        for path in there:
+            path.unlink()
+        if (known := daemon_record.read(self._command.data_dir)) and known.state == MANAGED:
+            daemon_record.remove(self._command.data_dir)
+        if answers:
+            self._tell("daemon-reload")
+        removed = tuple(f"Removed {path}" for path in there) or ("No unit was installed.",)
+        return Done(removed, () if answers or not there else ("systemctl --user daemon-reload",))
+
+    def status(self) -> dict[str, object]:
+        """Whether the units are there, and what systemd says of them."""
+        there = [path for path in self._files() if path.exists()]
+        answers = self._answers()
+        found: dict[str, object] = {
+            "manager": "systemd" if answers else "systemd, which does not answer here",
+            "installed": len(there) == len(self._files()),
+            "files": ", ".join(map(str, there)) or "none",
+        }
+        for name in (SERVICE, SOCKET):
+            active = run("systemctl", "--user", "is-active", name, check=False) if answers else ""
+            found[name] = active or "unknown"
+        return found
+
+    def keeps(self) -> bool:
+        # The socket tells which daemon it is: one of another directory listens elsewhere.
+        path, text = self._folder / SOCKET, self._files()[self._folder / SOCKET]
+        return path.is_file() and path.read_text() == text and self._answers(QUICK)
+
+    def pid(self) -> int | None:
+        words = ("show", "--property=MainPID", "--value", SERVICE)
+        found = run("systemctl", "--user", *words, check=False, patience=QUICK)
+        return int(found) or None if found.isdecimal() else None
+
+    def start(self) -> None:
+        """The socket anew: a daemon that was not systemd's took its file away when it ended."""
+        self._tell("restart", SOCKET)
+        self._tell("start", SERVICE)
+
+    def restart(self) -> None:
+        self._tell("restart", SERVICE)
+
+    def _files(self) -> dict[Path, str]:
+        line = " ".join(_quoted(word) for word in self._command.words)
+        listen = str(self._socket).replace("%", "%%") if self._socket else None
+        texts = units(line, listen or DEFAULT_SOCKET)
+        return {self._folder / name: text for name, text in texts.items()}
+
+    def _wrote(self) -> tuple[str, ...]:
+        return tuple(f"Wrote {path}" for path in self._files())
+
+    def _tell(self, *words: str) -> None:
+        run("systemctl", "--user", *words)
+
+    def _answers(self, patience: float = 10.0) -> bool:
+        """Whether there is a manager for this user."""
+        words = ("systemctl", "--user", "show-environment")
+        return bool(run(*words, check=False, patience=patience))
+
+
+def _own_socket(command: Command) -> Path | None:
+    """Where systemd shall listen; None for the default place. Raises ServiceError."""
+    if command.socket or command.data_dir == places.data_dir():
+        return command.socket
+    own = command.data_dir / places.SOCKET
+    found = own if places.fits_socket(own) else places.short_runtime_socket(command.data_dir)
+    if found is None:
+        raise ServiceError(
+            f"The path of a socket in {command.data_dir} would be too long.",
+            hint="Name a shorter one: --socket PATH",
+        )
+    return found
+
+
+def _quoted(word: str) -> str:
+    """A word of ExecStart: systemd expands % and $, and splits at spaces."""
+    word = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{word}"' if any(c in word for c in " \t\"'\\;") else word

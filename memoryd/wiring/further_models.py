@@ -1,0 +1,107 @@
+"""Models beside the one that makes the vectors: the former one, and the one that reads again."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import structlog
+from anyio.abc import TaskStatus
+
+from memoryd.engine.engine import Engine
+from memoryd.engine.models.previous_model import Former, Stock
+from memoryd.errors import MemorydError
+from memoryd.ports import Encoder, Reranker, Shelf, Snapshot
+from memoryd.settings import Config
+from memoryd.tasks import task_group
+from memoryd.wiring.model import Load, guarded, reason_of
+
+log = structlog.get_logger()
+
+
+async def serve_former(
+    engine: Engine,
+    config: Config,
+    shelf: Shelf,
+    load: Load,
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Search by the model before while this one makes its vectors, if that can still be loaded."""
+    try:
+        former = await _former(engine, config, shelf, load)
+    except Exception as exc:  # memories are found by words until they have their vectors
+        log.warning("former_model_failed", error=type(exc).__name__)
+        former = None
+    if former is None:
+        task_status.started()
+        return
+    log.info("former_model_searches", model=former.model)
+    async with task_group() as tasks:
+        tasks.start_soon(former.run)
+        task_status.started()
+        await engine.cover(former)
+
+
+async def _former(engine: Engine, config: Config, shelf: Shelf, load: Load) -> Former | None:
+    """The former model with its vectors, lent to the engine; None if there is nothing to lend."""
+    found = await anyio.to_thread.run_sync(shelf.load)
+    if found is None or not engine.state()["pending_vectors"]:
+        shelf.clear()
+        return None
+    model = str(found.about["model"])
+    encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
+    if encoder is None:
+        log.warning("former_model_missing", model=model)
+        return None
+    former = Former(encoder, config.embedding)
+    await engine.lend(former, await anyio.to_thread.run_sync(_stock, found))
+    return former
+
+
+def _load(config: Config, model: str, load: Load) -> Encoder | None:
+    """The encoder that a store says its vectors are from; None if it cannot be had by that name."""
+    backends: list[Any] = (
+        ["hash"] if model.startswith("hash-") else [config.embedding.backend, "onnx"]
+    )
+    for name in (model, model.partition(":")[0]):
+        for backend in backends:
+            asked = replace(
+                config,
+                memory=replace(config.memory, embedding_model=name),
+                embedding=replace(config.embedding, backend=backend),
+            )
+            with contextlib.suppress(MemorydError):
+                encoder = guarded(partial(load, asked, download=False))
+                if encoder is not None and encoder.model == model:
+                    return encoder
+    return None
+
+
+def _stock(found: Snapshot) -> Stock:
+    arrays, stock, begin = found.arrays, {}, 0
+    for key, count in zip(found.keys, arrays["rows"].tolist(), strict=True):
+        stock[key] = list(arrays["vector"][begin : begin + count])
+        begin += count
+    return stock
+
+
+async def serve_reranker(engine: Engine, folder: str) -> None:
+    """Load the cross-encoder beside everything else; every answer says so until it serves."""
+    engine.attach_reranker(None, "The rerank model is being loaded.")
+    try:
+        load = partial(guarded, partial(_load_reranker, folder), "The rerank model")
+        engine.attach_reranker(await anyio.to_thread.run_sync(load, abandon_on_cancel=True))
+    except MemorydError as exc:
+        log.warning("rerank_model_unusable", code=exc.code, error=reason_of(exc))
+        engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())
+
+
+def _load_reranker(folder: str) -> Reranker:
+    from memoryd.adapters.embed.rerank import load  # late: the library it brings may not load
+
+    return load(folder)

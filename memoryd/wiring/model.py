@@ -1,0 +1,142 @@
+"""The embedding model as it comes up beside the store: looked for, loaded, handed over.
+
+Whatever goes wrong with a model, the daemon serves on: by words, saying so in every answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+import structlog
+from anyio.abc import TaskStatus
+
+from memoryd.engine.engine import Engine
+from memoryd.errors import EmbedError, MemorydError
+from memoryd.ports import Encoder, Identity
+from memoryd.settings import Config
+
+log = structlog.get_logger()
+RETRY = 60.0  # seconds between two looks for a model that is missing
+REASON = 200  # characters of a foreign error's own words
+INSTALL_AGAIN = "A library that memoryd needs does not load: install memoryd again."
+
+Made = TypeVar("Made")
+Load = Callable[..., Encoder | None]
+
+
+def guarded(prepare: Callable[[], Made], what: str = "The embedding model") -> Made:
+    """What `prepare` returns; whatever it raises comes out as a MemorydError.
+
+    For threads, which no cancellation reaches. Even BaseException: a panic in a
+    native library is one, and so is the SystemExit of a library that gives up.
+    """
+    try:
+        return prepare()
+    except (MemorydError, KeyboardInterrupt):
+        raise
+    except BaseException as exc:
+        said = " ".join(str(exc).split())[:REASON]
+        reason = f"{type(exc).__name__}: {said}" if said else type(exc).__name__
+        raise EmbedError(
+            f"{what} cannot be prepared ({reason}).",
+            code="model_unusable",
+            hint=INSTALL_AGAIN if isinstance(exc, ImportError) else "Run: memoryd setup",
+        ) from exc
+
+
+def reason_of(exc: MemorydError) -> str:
+    """The type of the error behind this one, for the log: its words stay out of it."""
+    return type(exc.__cause__ or exc).__name__
+
+
+class Model:
+    """The configured model, while it is looked for and once it is loaded.
+
+    A store must know whose vectors it holds before the first one is made. For a model of the
+    catalogue that is known without its files, so the daemon serves while they are fetched.
+    """
+
+    def __init__(self, config: Config, load: Load) -> None:
+        self._config = config
+        self._load = load
+        self._encoder: Encoder | None = None
+        self._trouble: MemorydError = EmbedError("The embedding model is being loaded.")
+        self._tried = anyio.Event()
+        self._ready = anyio.Event()
+
+    async def load(self) -> None:
+        """Try with downloads once, then without: somebody may run `memoryd setup`."""
+        load = partial(self._load, self._config)
+        while self._encoder is None:
+            try:
+                self._encoder = await anyio.to_thread.run_sync(
+                    guarded, load, abandon_on_cancel=True
+                )
+                self._ready.set()
+            except MemorydError as exc:
+                log.warning("model_missing", code=exc.code, error=reason_of(exc))
+                self._trouble = exc
+            self._tried.set()
+            await anyio.sleep(0 if self._encoder else RETRY)
+            load = partial(self._load, self._config, download=False)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is loaded."""
+        return self._ready.is_set()
+
+    async def tried(self) -> None:
+        """Wait until the model is loaded or known to be missing."""
+        await self._tried.wait()
+
+    async def identity(self) -> Identity:
+        """Whose vectors the store will hold. Raises MemorydError if nobody can tell."""
+        from memoryd.adapters.embed.catalogue import known_model
+
+        known = known_model(self._config.memory.embedding_model)
+        if known is not None and self._config.embedding.backend != "hash":
+            return Identity(known.name, known.dimension)
+        await self._tried.wait()
+        if self._encoder is None:
+            raise self._trouble
+        return Identity(self._encoder.model, self._encoder.dimension)
+
+    async def serve(
+        self,
+        engine: Engine,
+        store: Identity,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Hand the model over: at once if it is there, else when it comes. Until then the
+        engine says what is missing. `store`: whose vectors the store was opened for."""
+        engine.without_model(lambda: f"{self._trouble.message} {self._trouble.hint}".strip())
+        if not self._ready.is_set():
+            task_status.started()
+            task_status = anyio.TASK_STATUS_IGNORED
+        await self._ready.wait()
+        assert self._encoder is not None
+        if Identity(self._encoder.model, self._encoder.dimension) != store:
+            self._trouble = _came_late(self._encoder, store)
+            task_status.started()
+            return
+        engine.attach(self._encoder)
+        task_status.started()
+        try:
+            await engine.embed_all_pending()
+        except MemorydError as exc:  # the upkeep tries again
+            log.warning("embed_pending_failed", code=exc.code)
+
+
+def _came_late(encoder: Encoder, store: Identity) -> EmbedError:
+    """The model came when the store was already open, as that of another or of none."""
+    log.warning("model_came_late", model=encoder.model, store=store.model)
+    return EmbedError(
+        f"The model {encoder.model} can be loaded now, but the store was opened without it.",
+        code="model_came_late",
+        hint="Start the daemon again to use it: memoryd stop",
+    )

@@ -1,0 +1,54 @@
+"""The store worker, held up or crashed in its work as files in a folder say; run as a program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from memoryd.adapters.chroma import start, worker
+from memoryd.adapters.chroma.open import open_embedded
+from memoryd.adapters.chroma.worker_store import Vault
+from memoryd.errors import StoreError
+
+HOLD, CRASHES, BUSY, NO_RAM = "hold", "crashes", "busy", "no-ram"
+
+
+def main(control: Path) -> None:
+    def open_oddly(*args: Any) -> Any:
+        (control / f"opening-{os.getpid()}").touch()
+        if (control / CRASHES).exists() and (left := int((control / CRASHES).read_text())):
+            (control / CRASHES).write_text(str(left - 1))
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if (control / NO_RAM).exists():  # as Chroma's errors are told
+            raise StoreError("It does not open.", code="store_corrupt") from MemoryError()
+        while (control / HOLD).exists():
+            time.sleep(0.01)
+        return open_embedded(*args)
+
+    def work_long(vault: Vault) -> bool:
+        while (control / BUSY).exists():
+            pass
+        return False
+
+    def time_is_over(seconds: int) -> int:
+        """A machine on which every limit of time is over before the work is done."""
+        if seconds:
+            os.kill(os.getpid(), signal.SIGALRM)
+        return 0
+
+    oddities: list[tuple[Any, str, Any]] = [
+        (start, "open_embedded", open_oddly),
+        (Vault, "is_stale", work_long),
+        (signal, "alarm", time_is_over),
+    ]
+    for owner, name, odd in oddities:
+        setattr(owner, name, odd)
+    worker.main()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

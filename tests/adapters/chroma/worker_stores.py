@@ -1,0 +1,122 @@
+"""The worker's vault without its worker: forked per step, so that one can be killed anywhere.
+
+Run as a program it kills a rewrite at every point that is named, lets a fresh process recover,
+and prints what it found, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memoryd.adapters.chroma import jobs, swap
+from memoryd.adapters.chroma import rewrite as chroma_fresh
+from memoryd.adapters.chroma.rewrite import Fresh
+from memoryd.adapters.chroma.rows import to_records
+from memoryd.adapters.chroma.worker_store import Vault
+from memoryd.settings import StoreSettings
+from tests.adapters.chroma.test_contract import IDENTITY, record
+
+SETTINGS = StoreSettings(sync_threshold=10)
+COUNT = 30
+POINTS: list[tuple[Any, str, int]] = [
+    (swap, "begin", 1),
+    (Fresh, "add", 1),
+    (Fresh, "close", 1),
+    (jobs, "close", 1),
+    (swap, "_sync_tree", 1),
+    (os, "replace", 1),
+    (swap, "_swap", 1),
+    (os, "rename", 1),
+    (os, "rename", 2),
+    (os, "rename", 3),
+    (shutil, "rmtree", 1),
+    (chroma_fresh.Fresh, "finish", 1),
+]
+
+
+def vault(folder: Path) -> Vault:
+    return Vault(SETTINGS, folder, IDENTITY, lambda stage: None)
+
+
+def fill(folder: Path) -> None:
+    made = vault(folder)
+    made.write([record(f"m{n}", passages=1 + n % 3) for n in range(COUNT)], [], [])
+    made.write([], [], [f"m{n}" for n in range(0, COUNT, 2)])
+    made.close()
+
+
+def rewrite(opened: Vault) -> None:
+    opened.begin("rewrite", "purge")
+    while opened.step():
+        pass
+    opened.finish()
+
+
+def contents(opened: Vault) -> dict[str, str]:
+    """Every memory of the vault as text, with the number of its vectors."""
+    found, orphans = to_records(opened.method("page")(0, 10_000))
+    assert orphans == []
+    return {r.memory.id: f"{r.memory.content} {len(r.passages)}" for r in found}
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Do it in a process of its own; its exit code, negative if a signal ended it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException as exc:
+            sys.stderr.write(f"{type(exc).__name__}: {exc}\n")
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def deadly(owner: Any, name: str, number: int) -> None:
+    """From now on the process is killed just before the `number`th call of this function."""
+    original, calls = getattr(owner, name), [0]
+
+    def call(*args: Any, **options: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*args, **options)
+
+    setattr(owner, name, call)
+
+
+def kill_everywhere(base: Path) -> list[dict[str, object]]:
+    import chromadb  # noqa: F401 (once, before the forks)
+
+    results = []
+    for place, (owner, name, number) in enumerate(POINTS):
+        folder, said = base / str(place), base / f"{place}.json"
+        assert in_child(lambda folder=folder: fill(folder)) == 0  # type: ignore[misc]
+
+        def killed(folder: Path = folder, point: Any = (owner, name, number)) -> None:
+            opened = vault(folder)
+            deadly(*point)
+            rewrite(opened)
+
+        def recovered(folder: Path = folder, said: Path = said) -> None:
+            opened = vault(folder)
+            said.write_text(json.dumps(contents(opened)))
+            opened.close()
+
+        end, start = in_child(killed), in_child(recovered)
+        left = sorted(entry.name for entry in folder.iterdir())
+        found = json.loads(said.read_text()) if start == 0 else None
+        facts = {"point": f"{name} {number}", "killed": end, "start": start, "left": left}
+        results.append(facts | {"found": found})
+    return results
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(kill_everywhere(Path(sys.argv[1]))))

@@ -1,0 +1,282 @@
+"""Starting from a snapshot gives the same index as reading everything."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from memoryd.adapters.embed.hash import HashEncoder
+from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.index import snapshot
+from memoryd.engine.memories import Memories
+from memoryd.settings import Config
+from tests.engine.conftest import Clock
+from tests.processes import until
+from tests.ramstore import RamStore
+
+if TYPE_CHECKING:
+    from memoryd.ports import Piece
+
+
+@pytest.fixture(autouse=True)
+def from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "LEAST", 1)
+
+
+class Place:
+    """The same store and file, started again and again."""
+
+    def __init__(self, config: Config, store: RamStore, clock: Clock, file: Path) -> None:
+        self.config, self.store, self.clock, self.file = config, store, clock, file
+
+    def start(
+        self, *, shelf: bool | FileShelf = True, model: str = "m"
+    ) -> AbstractAsyncContextManager[Engine]:
+        kept = FileShelf(self.file) if shelf is True else shelf or None
+        return run_engine(self.config, self.store, HashEncoder(), 384, self.clock, kept, model)
+
+
+@pytest.fixture
+def place(config: Config, store: RamStore, clock: Clock, tmp_path: Path) -> Place:
+    return Place(config, store, clock, tmp_path / "index.snapshot")
+
+
+async def answers(engine: Engine) -> list[list[tuple[str, float]]]:
+    queries = ["robot hall", "tea", "what did Anna say", "who", "long words here"]
+    pages = [await engine.search(query, limit=50, min_score=0.0) for query in queries]
+    return [[(hit.memory.id, round(hit.score, 5)) for hit in page.hits] for page in pages]
+
+
+async def fill(engine: Engine) -> list[str]:
+    ids = [
+        (await engine.store(f"robot {n} in the hall", metadata={"n": n})).memory.id
+        for n in range(6)
+    ]
+    for n in range(5):
+        turn = await engine.add_turn("user", f"tea number {n}, canary-{n}", "s", "Anna")
+        ids.append(turn.memory.id)
+    ids.append((await engine.store("many words here " * 200, name="long")).memory.id)
+    return ids
+
+
+async def test_a_start_from_a_snapshot_is_like_one_without(place: Place) -> None:
+    async with place.start() as engine:
+        await fill(engine)
+        expected = await answers(engine)
+    assert place.file.exists()
+    scans = place.store.scans
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+        assert (await engine.get("long")) is not None
+        assert len((await engine.context_window("s")).messages) == 5
+        for id in [memory.id for memory in engine._parts.index]:
+            await engine.forget(id)
+        assert engine._parts.index.tables[1].vocabulary == 0
+    assert place.store.scans == scans  # the store was not read as a whole
+
+
+async def test_what_changed_since_is_read_from_the_store(place: Place) -> None:
+    async with place.start() as engine:
+        ids = await fill(engine)
+    async with place.start(shelf=False) as engine:  # as if killed before it could save
+        await engine.forget(ids[0])
+        await engine.update(ids[1], content="robot 1 in the attic")
+        await Memories(engine._parts).mark_turn(
+            ids[6], {"role": "user", "order": 0, "speaker": "Tom"}
+        )
+        await engine.store("robot 9 in the hall, new")
+        await engine.update("long", content="short now")
+        expected = await answers(engine)
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+        assert await engine.get(ids[0]) is None
+
+
+async def test_forgotten_and_changed_texts_leave_the_file_at_once(place: Place) -> None:
+    async with place.start() as engine:
+        await fill(engine)
+    assert b"canary-1" in place.file.read_bytes()
+    async with place.start() as engine:
+        found = (await engine.search("canary-1")).hits[0].memory
+        await engine.forget(found.id)
+        assert b"canary-1" not in place.file.read_bytes()
+        found = (await engine.search("canary-2")).hits[0].memory
+        await engine.update(found.id, content="something else")
+        assert b"canary-2" not in place.file.read_bytes()
+        assert b"canary-3" in place.file.read_bytes()
+
+
+async def test_another_model_or_a_damaged_file_starts_from_the_store(place: Place) -> None:
+    async with place.start() as engine:
+        await fill(engine)
+        expected = await answers(engine)
+    scans = place.store.scans
+    async with place.start(model="another") as engine:
+        assert await answers(engine) == expected
+    place.file.write_bytes(place.file.read_bytes()[:-5000])
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+    assert place.store.scans == scans + 2
+
+
+async def test_a_small_store_has_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with place.start() as engine:
+        await fill(engine)
+    monkeypatch.setattr(snapshot, "LEAST", 1000)
+    async with place.start() as engine:
+        await engine.store("one more")
+    assert not place.file.exists()
+
+
+async def test_pending_vectors_stay_pending(place: Place) -> None:
+    kept = FileShelf(place.file)
+    async with run_engine(place.config, place.store, None, 384, place.clock, kept, "m") as engine:
+        await engine.store("stored without a model")
+    async with run_engine(place.config, place.store, None, 384, place.clock, kept, "m") as engine:
+        assert engine._parts.index.pending == 1
+    async with place.start() as engine:
+        assert await engine.embed_all_pending() in (0, 1)
+        assert engine._parts.index.pending == 0
+        assert len((await engine.search("stored without a model")).hits) == 1
+
+
+class PausedShelf(FileShelf):
+    """Stops before the pieces of one name, until it is let on."""
+
+    def __init__(self, path: Path, before: str) -> None:
+        super().__init__(path)
+        self._before = before
+        self.reached, self.go_on = threading.Event(), threading.Event()
+
+    def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:
+        super().save(about, self._paused(pieces))
+
+    def _paused(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        if self._before == "all":
+            self._pause()
+        for name, piece in pieces:
+            if name == self._before:
+                self._pause()
+            yield name, piece
+        if self._before == "end":
+            self._pause()
+
+    def _pause(self) -> None:
+        self.reached.set()
+        assert self.go_on.wait(60)
+
+    async def wait(self) -> None:
+        assert await anyio.to_thread.run_sync(self.reached.wait, 60)
+
+
+async def test_it_is_saved_while_the_engine_runs(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a load without one, after many writes; the end adds nothing to a large one."""
+    monkeypatch.setattr(snapshot, "LOOK", 0.05)
+    monkeypatch.setattr(snapshot, "SMALL", 0)
+    async with place.start(shelf=False) as engine:
+        await fill(engine)
+    async with place.start() as engine:
+        await until(place.file.exists)
+        assert b"canary-1" in place.file.read_bytes()
+        await engine.store("canary-new")
+        await until(lambda: b"canary-new" in place.file.read_bytes())
+        expected = await answers(engine)
+    scans, before = place.store.scans, place.file.read_bytes()
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+        assert place.store.scans == scans
+    assert place.file.read_bytes() == before
+
+
+async def test_an_end_does_not_save_a_large_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "SMALL", 11)
+    async with place.start() as engine:
+        await fill(engine)
+    assert not place.file.exists()
+
+
+@pytest.mark.parametrize("before", ["all", "vector", "text", "end"])
+async def test_what_is_forgotten_while_it_is_written_is_not_in_it(
+    place: Place, before: str
+) -> None:
+    async with place.start(shelf=False) as engine:
+        await fill(engine)
+    shelf = PausedShelf(place.file, before)
+    async with place.start(shelf=shelf) as engine:
+        await shelf.wait()
+        aside = place.file.with_suffix(".new")
+        assert (b"canary-1" in aside.read_bytes()) is (before == "end")
+        found = (await engine.search("canary-1")).hits[0].memory
+        await engine.forget(found.id)
+        assert b"canary-1" not in aside.read_bytes(), "at once"
+        changed = (await engine.search("canary-2")).hits[0].memory
+        await engine.update(changed.id, content="something else")
+        await engine.store("robot 7 in the hall")  # may get the rows that were freed
+        expected = await answers(engine)
+        shelf.go_on.set()
+        await until(place.file.exists)
+        kept = place.file.read_bytes()
+        assert b"canary-1" not in kept
+        assert b"canary-2" not in kept
+        assert b"canary-3" in kept
+        engine._parts.snapshots._saved = engine._parts.index.changes  # this one stays
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+
+
+async def test_a_purge_ends_the_snapshot_that_is_being_written(place: Place) -> None:
+    async with place.start(shelf=False) as engine:
+        await fill(engine)
+    shelf = PausedShelf(place.file, "text")
+    async with place.start(shelf=shelf) as engine:
+        await shelf.wait()
+        found = (await engine.search("canary-1")).hits[0].memory
+        await engine.forget(found.id)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(engine.purge)
+            await until(lambda: not place.file.with_suffix(".new").exists())
+            shelf.go_on.set()
+        assert b"canary-1" not in place.file.read_bytes()
+        assert b"canary-2" in place.file.read_bytes()
+
+
+async def test_a_text_that_the_store_no_longer_has_is_erased_at_the_start(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with place.start() as engine:
+        ids = await fill(engine)
+    async with place.start(shelf=False) as engine:  # killed before it could erase
+        await engine.forget(ids[6])
+    assert b"canary-0" in place.file.read_bytes()
+    inode = place.file.stat().st_ino
+    async with place.start() as engine:
+        assert b"canary-0" not in place.file.read_bytes()
+        assert place.file.stat().st_ino == inode, "erased, not written anew"
+
+
+async def test_a_disk_that_refuses_ends_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(self: FileShelf, *given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    async with place.start() as engine:
+        await fill(engine)
+    place.file.unlink()
+    monkeypatch.setattr(FileShelf, "save", refuse)
+    async with place.start() as engine:
+        await engine.store("one more")
+        assert await engine._parts.snapshots.save() is False
+        assert (await engine.search("one more")).hits

@@ -1,0 +1,130 @@
+"""The first look at rounded vectors leaves nothing out that exact ones would find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoryd.engine.index import view as views
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.rounded import Rounded
+from memoryd.engine.index.vectors import BLOCK, Floats, VectorTable
+from memoryd.engine.search import rank
+from memoryd.model import Filter, Memory, MemoryType
+from memoryd.ports import Passage, Record
+from memoryd.settings import SearchSettings
+
+DIMENSION = 48
+
+
+def unit(vectors: Floats) -> Floats:
+    made: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return made.astype(np.float32)
+
+
+def cloud(count: int, seed: int, width: float = 1.0) -> Floats:
+    """Unit vectors around one centre: the narrower, the harder to tell apart."""
+    pick = np.random.default_rng(seed)
+    centre = pick.standard_normal(DIMENSION, dtype=np.float32)
+    return unit(centre + width * pick.standard_normal((count, DIMENSION), dtype=np.float32))
+
+
+def index_of(vectors: Floats, passages: int = 1) -> Index:
+    """Facts and conversations in turn, each with some of the vectors in order."""
+    index = Index(DIMENSION)
+    for number in range(0, len(vectors), passages):
+        types = (MemoryType.FACT, MemoryType.CONVERSATION)
+        memory = Memory(
+            id=f"{number:020x}",
+            type=types[number // passages % 2],
+            content="a" * passages,
+            created_at=1.0,
+            session_id="s",
+        )
+        parts = vectors[number : number + passages]
+        made = tuple(Passage((n, n + 1), part) for n, part in enumerate(parts))
+        index.put(Record(memory, made))
+    return index
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    width=st.sampled_from([0.0, 1e-4, 0.02, 0.3, 3.0]),
+    spiky=st.booleans(),
+)
+def test_rounding_is_never_farther_off_than_it_says(seed: int, width: float, spiky: bool) -> None:
+    vectors = cloud(200, seed, width)
+    if spiky:  # one large number takes all of the precision
+        vectors[:, 0] += 20.0
+        vectors = unit(vectors)
+    table = VectorTable(DIMENSION)
+    table.add(list(vectors), 0)
+    table.settle()
+    query = cloud(1, seed + 1)[0]
+    about, slack = table.glance(query, np.ones(200, dtype=np.bool_))
+    exact = np.clip(vectors.astype(np.float64) @ query.astype(np.float64), 0.0, 1.0)
+    assert (np.abs(about - exact) <= slack).all()
+    assert (np.abs(table.cosines_of(query, np.arange(200)) - exact) < 1e-5).all()
+
+
+@pytest.mark.parametrize("passages", [1, 3])
+@pytest.mark.parametrize("width", [1e-4, 0.3, 3.0])
+@pytest.mark.parametrize("filter", [Filter(), Filter(type=MemoryType.FACT)])
+def test_a_first_look_changes_no_answer(
+    passages: int, width: float, filter: Filter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "MANY", 0)  # also in a small table
+    monkeypatch.setattr(rank, "POOL", 40)
+    index = index_of(cloud(3000, 1, width), passages)
+    looks = 0
+    for number, query in enumerate(cloud(20, 2, width)):
+        view = index.view([], filter, now=2.0, quiet=0.2)
+        first, plain = view.signals(query, None, 40), view.signals(query)
+        looks += first.rough is not None
+        ours, exact = (
+            rank.fuse(view, signals, SearchSettings(), 25 + number) for signals in (first, plain)
+        )
+        # The average of all is a rough one: what neighbours lend differs a little.
+        np.testing.assert_allclose(ours.keys, exact.keys, atol=2e-3)
+        there = dict(zip(exact.slots.tolist(), exact.parts.tolist(), strict=True))
+        both = [
+            (part, there[s]) for s, part in zip(ours.slots, ours.parts, strict=True) if s in there
+        ]
+        assert len(both) >= len(there) - 1 or width < 1e-3
+        for ours_of, exact_of in both:
+            np.testing.assert_allclose(ours_of, exact_of, atol=2e-3)
+            assert abs(ours_of[0] - exact_of[0]) < 1e-5, "its own meaning is exact"
+    assert looks == (20 if width > 1e-3 else 0), "a crowd is compared exactly at once"
+
+
+def test_room_is_found_before_it_is_needed() -> None:
+    table = VectorTable(DIMENSION)
+    table.reserve(3 * BLOCK)
+    blocks = len(table._blocks)
+    table.add(list(cloud(3 * BLOCK, 1)), 0)
+    assert len(table._blocks) == blocks == 3
+    table.reserve(1)
+    assert len(table._blocks) == 4
+    table.remove([0])
+    table.reserve(1)
+    assert len(table._blocks) == 4
+
+
+def test_a_freed_row_leaves_nothing_in_the_rounded_vectors() -> None:
+    table = VectorTable(DIMENSION)
+    vectors = cloud(2, 1)
+    rows = table.add(list(vectors), 0)
+    table.settle()
+    table.remove([rows[0]])
+    about, _ = table.glance(vectors[0], np.ones(2, dtype=np.bool_))
+    assert about[0] == 0.0
+    assert about[1] > 0.0
+
+
+def test_a_zero_vector_is_rounded_to_itself() -> None:
+    made = Rounded.of(np.zeros((2, DIMENSION), dtype=np.float32))
+    assert not made.values.any()
+    assert not made.off.any()

@@ -1,0 +1,148 @@
+"""The former model's vectors follow the memories, through every write."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+
+import anyio
+import anyio.lowlevel
+import numpy as np
+import pytest
+
+from memoryd.adapters.embed.hash import HashEncoder
+from memoryd.engine.engine import Engine
+from memoryd.engine.memories import Memories
+from memoryd.engine.models.previous_model import Former
+from memoryd.model import lead_of, said_key
+from memoryd.settings import EmbeddingSettings
+from tests.engine.conftest import Start
+
+QUERIES = ("robot hall", "green tea", "harbour story")
+BEFORE = HashEncoder(dimension=48, max_words=20)  # another model than the one to come
+
+
+@pytest.fixture
+async def lent(start: Start) -> AsyncIterator[tuple[Engine, Former]]:
+    """An engine whose memories all wait, with the vectors of the former model for most."""
+    async with start(None) as engine, anyio.create_task_group() as tasks:
+        stock = {}
+        for n in range(12):
+            text = " ".join([f"robot {n} drinks tea in the hall"] * (1 + n % 4))
+            stored = await engine.store(text)
+            if n > 2:
+                vectors = BEFORE.encode([text[a:b] for a, b in BEFORE.split(text)])
+                stock[said_key(stored.memory)] = list(vectors)
+        former = Former(BEFORE, EmbeddingSettings())
+        tasks.start_soon(former.run)
+        await engine.lend(former, stock)
+        assert former.waiting(engine._parts.index) == 3
+        await engine.cover(former)
+        yield engine, former
+        tasks.cancel_scope.cancel()
+
+
+def check(engine: Engine, former: Former) -> None:
+    """Every memory is as near as its own text is, and nothing else is near."""
+    index = engine._parts.index
+    assert former.waiting(index) == 0
+    entries = index.entries()
+    allowed = np.array([entry is not None for entry in entries])
+    for query in QUERIES:
+        vector = BEFORE.encode([query], query=True)[0]
+        found = former.near(vector, former.owners(), allowed)
+        for slot, entry in enumerate(entries):
+            near = 0.0
+            if entry is not None:
+                text, lead = entry.memory.content, lead_of(entry.memory)
+                parts = BEFORE.encode([lead + text[a:b] for a, b in BEFORE.split(text, lead)])
+                near = max(0.0, float((parts @ vector).max()))
+            assert found[slot] == pytest.approx(near, abs=1e-5)
+
+
+async def test_vectors_follow_every_write(lent: tuple[Engine, Former]) -> None:
+    engine, former = lent
+    check(engine, former)
+    pick = random.Random(3)
+    ids = [memory.id for memory in engine._parts.index]
+    for n in range(60):
+        what = pick.choice(("store", "forget", "update", "tag"))
+        id = pick.choice(ids)
+        if what == "store" or len(ids) < 4:
+            text = f"a story of harbour {n} " * pick.choice((1, 1, 9))
+            ids.append((await engine.store(text)).memory.id)
+        elif what == "forget":
+            await engine.forget(id)
+            ids.remove(id)
+        elif what == "update":
+            await engine.update(id, content=f"green robot {n} " * pick.choice((1, 9)))
+        else:
+            await engine.update(id, metadata={"n": n})
+        check(engine, former)
+
+
+async def test_the_same_text_twice_at_once(lent: tuple[Engine, Former]) -> None:
+    engine, former = lent
+    async with anyio.create_task_group() as tasks:
+        for session in ("a", "b", "c"):
+            tasks.start_soon(engine.add_turn, "user", "tea in the hall", session)
+        for name in ("Anna", "Tom"):
+            tasks.start_soon(engine.add_turn, "user", "tea in the hall", "d", name)
+    check(engine, former)
+    said = [m for m in engine._parts.index if m.metadata.get("speaker") == "Tom"]
+    renamed = {**said[0].metadata, "speaker": "Caroline"}
+    await Memories(engine._parts).mark_turn(said[0].id, renamed)
+    check(engine, former)
+
+
+async def test_what_goes_while_vectors_are_placed_leaves_none(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.engine.models.previous_model.PACE", 1)
+    async with start(None) as engine, anyio.create_task_group() as tasks:
+        stored = [(await engine.store(f"robot {n} in the hall")).memory for n in range(20)]
+        stock = {said_key(m): list(BEFORE.encode([m.content])) for m in stored}
+        former = Former(BEFORE, EmbeddingSettings())
+        tasks.start_soon(former.run)
+
+        async def forget_some() -> None:
+            for memory in stored[::3]:
+                await engine.forget(memory.id)
+                await engine.store(f"green tea instead of {memory.id}")
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(engine.lend, former, stock)
+            both.start_soon(forget_some)
+        check(engine, former)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_search_goes_by_the_former_until_every_memory_has_a_vector(
+    lent: tuple[Engine, Former],
+) -> None:
+    engine, _ = lent
+    page = await engine.search("harbour", min_score=0.0)
+    assert page.warnings == ()
+    assert engine.state()["former_model"] == "hash-48"
+    engine.attach(HashEncoder())
+    await engine.embed_all_pending()
+    assert engine.state()["former_model"] is None
+    assert engine._parts.embedding.former is None
+    assert (await engine.search("robot")).warnings == ()
+
+
+async def test_a_call_that_is_under_way_ends_before_it_goes(lent: tuple[Engine, Former]) -> None:
+    _, former = lent
+    found = []
+
+    async def ask(query: str) -> None:
+        found.append(await former.query(query))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            for n in range(20):
+                tasks.start_soon(ask, f"robot {n}")
+            await anyio.lowlevel.checkpoint()
+            assert found == []  # all are under way
+            former.retire()
+    assert len(found) == 20
