@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from memoryd.cli.main import parser
-from memoryd.cli.usage import UsageError
+from memoryd.cli.options import UsageError
 from tests.daemons import INITIALIZE
 from tests.processes import environment, free_port
 

@@ -21,7 +21,7 @@ from memoryd.adapters.backup_file import BackupDamaged, BackupWriter
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.disk_errors import disk_refuses
 from memoryd.adapters.chroma.inspect_files import look
-from memoryd.adapters.chroma.lock import take_lock
+from memoryd.adapters.chroma.worker import take_lock
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.snapshot_file import FileShelf
 from memoryd.cli.main import main

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from memoryd.doors.governance import ARGUMENTS
+from memoryd.doors.owner import ARGUMENTS
 from memoryd.doors.schemas import TOOLS
 from tests.daemons import INITIALIZE, Daemon, Lines
 

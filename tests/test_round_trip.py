@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from memoryd.adapters import backup_file
 from memoryd.adapters.backup_file import BackupWriter
 from memoryd.cli.main import main
-from memoryd.engine.imports import fields_of
+from memoryd.engine.transfer import fields_of
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Identity, Passage, Record
 from tests.daemons import Daemon

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
+import shlex
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from memoryd import files, permissions, places
 from memoryd.cli.daemon import ask
-from memoryd.cli.findings import CHECKS, Finding, Patient
-from memoryd.cli.output import BOLD, clean, note, paint, say, say_json
+from memoryd.cli.output import BOLD, clean, note, paint, say, say_json, size
 from memoryd.cli.target import setting_flags, settings, target
-from memoryd.errors import ConfigError, MemorydError, WrongDaemon
+from memoryd.client.types import Status
+from memoryd.errors import ConfigError, EmbedError, MemorydError, WrongDaemon
 from memoryd.launch.target import Target
+from memoryd.settings import Config
+
+DISK_FULL, DISK_LOW = 50_000_000, 500_000_000  # bytes that are free
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -82,3 +96,212 @@ def _tell(found: list[Finding], fixed: list[Finding], fixing: bool) -> None:
         say("No faults found.")
     elif not fixing and (count := sum(finding.repair is not None for finding in found)):
         say(f"memoryd doctor --fix repairs {count} of {len(found)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault: a stable code, a sentence, what to try, and the repair if we can do it."""
+
+    code: str
+    message: str
+    hint: str = ""
+    repair: Callable[[], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What is examined: the configuration, the socket, and the daemon if one answers."""
+
+    config: Config
+    socket: Path
+    status: Status | None
+    home: Path = field(default_factory=Path.home)
+
+    @property
+    def data_dir(self) -> Path:
+        return self.config.memory.path
+
+    @property
+    def tokens(self) -> tuple[Path, ...]:
+        return self.config.doors.token_files(self.data_dir)
+
+
+def check_files(patient: Patient) -> Iterator[Finding]:
+    """Whatever others could reach, or what leads elsewhere."""
+    faults = list(permissions.data_faults(patient.data_dir))
+    if patient.data_dir.is_dir():
+        faults += permissions.inner_faults(patient.data_dir)
+    folder = patient.socket.parent
+    if folder.is_dir() and folder.resolve() != patient.data_dir.resolve():
+        faults += permissions.directory_faults(folder, "socket directory")
+    for token in patient.tokens:
+        if token.is_file() and not token.is_relative_to(patient.data_dir):
+            faults += permissions.file_faults(token, "token file")
+    for fault in faults:
+        repair = partial(fault.path.chmod, fault.mode) if fault.mode is not None else None
+        yield Finding(fault.code, fault.message, fault.hint, repair)
+
+
+def check_socket(patient: Patient) -> Iterator[Finding]:
+    """A socket that nobody listens on, or something else in its place."""
+    path = patient.socket
+    if patient.status is not None or not path.exists() or not places.HAS_UNIX_SOCKETS:
+        return
+    remove = f"Run: rm {shlex.quote(str(path))}"
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        yield Finding("socket_in_the_way", f"{path} is not a socket, so nobody can listen.", remove)
+    elif not _is_locked(patient.data_dir / "daemon.lock") and not places.is_listened_on(path):
+        message = f"Nobody listens on the socket {path}; a killed daemon left it."
+        yield Finding("socket_stale", message, remove, path.unlink)
+
+
+def check_owner(patient: Patient) -> Iterator[Finding]:
+    """A daemon that cannot be reached, or a worker that outlived its daemon."""
+    status, lock = patient.status, patient.data_dir / "daemon.lock"
+    if _is_locked(lock):
+        owner = lock.read_text(errors="replace").strip() or "unknown"
+        if status is None or owner != str(status["pid"]):
+            message = f"Process {owner} serves {patient.data_dir}, but not at {patient.socket}."
+            hint = f"Use the --socket that it was started with, or end it: kill {owner}"
+            yield Finding("daemon_elsewhere", message, hint)
+    elif status is None and _is_locked(patient.data_dir / "lock"):
+        message = "The store worker of a daemon that is gone still has the memories open."
+        yield Finding("worker_orphan", message, "Wait: it ends when its last call is done.")
+
+
+def check_variables(patient: Patient) -> Iterator[Finding]:
+    """Variables that move the memories for this shell, but not for the MCP clients that do not
+    pass them on to the servers they start."""
+    if patient.data_dir == places.data_dir():
+        yield from _moved("XDG_DATA_HOME", patient.home / places.UNIX_DATA, "the data directory")
+    if places.config_file().exists():
+        yield from _moved("XDG_CONFIG_HOME", patient.home / ".config", "the configuration file")
+
+
+def _moved(variable: str, usual: Path, what: str) -> Iterator[Finding]:
+    named = os.environ.get(variable)
+    if not named or sys.platform != "linux" or Path(named).resolve() == usual.resolve():
+        return
+    message = f"{variable} moves {what} to {named}; MCP clients may start memoryd without it."
+    hint = (
+        f"Name the directory as `memory.path` in {usual.parent}/.config/memoryd/config.yaml, or "
+        f"set {variable} in the `env` of each client's entry."
+    )
+    yield Finding("variable_not_passed", message, hint)
+
+
+def check_model(patient: Patient) -> Iterator[Finding]:
+    """Whether there is a model to embed with."""
+    if patient.config.embedding.backend != "onnx":
+        return
+    from memoryd.wiring.engine import prepare_model
+
+    here = replace(patient.config.embedding, download=False)
+    try:
+        prepare_model(replace(patient.config, embedding=here))
+    except EmbedError as exc:
+        repair = partial(prepare_model, patient.config)
+        looked = f" Looked at: {'; '.join(exc.tried)}." if exc.tried else ""
+        yield Finding(exc.code, exc.message + looked, exc.hint or "Run: memoryd setup", repair)
+
+
+def check_store(patient: Patient) -> Iterator[Finding]:
+    """What the daemon says about its store, or what its files look like."""
+    if patient.status is not None:
+        store = patient.status.get("store", {})
+        if trouble := store.get("error"):
+            yield Finding(trouble["code"], trouble["message"], trouble["hint"])
+        for name in store.get("set_aside", ()):
+            if "broken" in name:
+                message = f"A broken store was repaired; it is kept as {patient.data_dir / name}."
+                path = shlex.quote(str(patient.data_dir / name))
+                yield Finding("store_set_aside", message, f"Once nothing is missing: rm -r {path}")
+        return
+    if patient.data_dir.is_dir() and os.access(patient.data_dir, os.W_OK):
+        from memoryd.wiring.engine import look_at_store
+
+        yield from (Finding(*fault) for fault in look_at_store(patient.config))
+
+
+def check_clock(patient: Patient) -> Iterator[Finding]:
+    """A clock that leapt, so that the daemon deletes nothing that has expired."""
+    if patient.status is not None and (doubt := patient.status.get("clock_doubt")):
+        hours = doubt["seconds_left"] / 3600
+        message = (
+            f"The clock is days ahead of {doubt['believed']}, when it was last believed. Nothing "
+            f"expired is deleted until it has been steady for {hours:.1f} hours more."
+        )
+        hint = "Correct date and time; or, if they are right, run: memoryd sweep --now"
+        yield Finding("clock_doubted", message, hint)
+
+
+def check_disk(patient: Patient) -> Iterator[Finding]:
+    """Room to write, and the right to."""
+    folder = patient.data_dir
+    if not folder.is_dir():
+        return
+    free = shutil.disk_usage(folder).free
+    if free < DISK_LOW:
+        code = "disk_full" if free < DISK_FULL else "disk_low"
+        message = f"Only {size(free)} are free where {folder} is; writes will fail."
+        hint = "Free some space; to shrink the memories: memoryd forget --older-than 30d --purge"
+        yield Finding(code, message, hint)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as exc:
+        message = f"The data directory {folder} cannot be written to: {exc.strerror or exc}."
+        hint = f"Check its disk and its mode: ls -ld {shlex.quote(str(folder))}"
+        yield Finding("data_unwritable", message, hint)
+
+
+def check_clients(patient: Patient) -> Iterator[Finding]:
+    """Entries of MCP clients that start a memoryd which is not there."""
+    places_of = (".claude.json", ".config/Claude/claude_desktop_config.json")
+    mac = "Library/Application Support/Claude/claude_desktop_config.json"
+    for file in (patient.home / name for name in (*places_of, mac)):
+        try:
+            found = json.loads(file.read_text())
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as exc:
+            message = f"The client configuration {file} cannot be read: {exc}."
+            yield Finding("client_config_invalid", message, "Correct it in an editor.")
+            continue
+        servers = found.get("mcpServers") if isinstance(found, dict) else None
+        for name, entry in servers.items() if isinstance(servers, dict) else ():
+            command = entry.get("command") if isinstance(entry, dict) else None
+            if isinstance(command, str) and Path(command).name == "memoryd":
+                yield from _entry_faults(file, name, command)
+
+
+def _entry_faults(file: Path, name: str, command: str) -> Iterator[Finding]:
+    if shutil.which(command) is None:
+        message = f"The entry {name!r} of {file} starts {command}, which is not there."
+        right = shutil.which("memoryd") or "the full path of memoryd"
+        yield Finding("client_entry_broken", message, f"Set its command to {right}.")
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process holds the lock on this file."""
+    try:
+        handle = files.open_file(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not places.try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+CHECKS = (
+    check_files,
+    check_socket,
+    check_owner,
+    check_variables,
+    check_disk,
+    check_clock,
+    check_store,
+    check_model,
+    check_clients,
+)

@@ -24,7 +24,7 @@ from memoryd.cli.output import (
 from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
 from memoryd.cli.target import where
-from memoryd.client.govern import Culled, Governor
+from memoryd.client.owner import Culled, OwnerClient
 from memoryd.client.types import Memory
 from memoryd.errors import InvalidInput, NotFound
 
@@ -51,9 +51,9 @@ def forget(options: argparse.Namespace) -> int:
     return asyncio.run(_forget_where(options, chosen))
 
 
-def connect(options: argparse.Namespace, timeout: float = 60.0) -> Governor:
+def connect(options: argparse.Namespace, timeout: float = 60.0) -> OwnerClient:
     """The daemon, started if none runs."""
-    return Governor(**where(options), start=True, timeout=timeout)
+    return OwnerClient(**where(options), start=True, timeout=timeout)
 
 
 def _selection(options: argparse.Namespace) -> dict[str, Any]:
@@ -81,7 +81,7 @@ async def _forget_each(options: argparse.Namespace) -> int:
     return code
 
 
-async def _forget_one(daemon: Governor, wanted: str, options: argparse.Namespace) -> bool:
+async def _forget_one(daemon: OwnerClient, wanted: str, options: argparse.Namespace) -> bool:
     """Forget it, or say what would go; whether it was there."""
     answer: dict[str, Any]
     if options.dry_run:
@@ -120,7 +120,7 @@ async def _forget_where(options: argparse.Namespace, chosen: Mapping[str, Any]) 
     return 0
 
 
-async def _forget_all(daemon: Governor, matched: int, call: Mapping[str, Any]) -> int:
+async def _forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]) -> int:
     """Call by call, so that none takes long; no more than were there to begin with."""
     gone = 0
     with Progress("Forgetting", matched) as progress:

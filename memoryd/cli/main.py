@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from memoryd import __version__
-from memoryd.cli import values
+from memoryd.cli import options as values
+from memoryd.cli.options import Parser, UsageError
 from memoryd.cli.output import complain, use_any_terminal
-from memoryd.cli.usage import Parser, UsageError
 from memoryd.errors import MemorydError
 
 WRONG_USAGE = 2
@@ -152,13 +152,13 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
     forget.add_argument("--purge", action="store_true", help="erase them from the files too")
-    export = _add(verbs, "export", "export:export", "write all memories to a file of JSON lines")
+    export = _add(verbs, "export", "transfer:export", "write all memories to a file of JSON lines")
     export.add_argument(
         "file", metavar="FILE", nargs="?", default="-", help="without it, or with -, to stdout"
     )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
-    take = _add(verbs, "import", "imports:take_in", "read memories from an export")
+    take = _add(verbs, "import", "transfer:take_in", "read memories from an export")
     take.add_argument("file", metavar="FILE", help="- reads stdin")
     take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
     take.add_argument(

@@ -13,7 +13,7 @@ from memoryd import files
 from memoryd.cli.daemon import end_running, running
 from memoryd.cli.output import clean, counted, note, say, say_json, size
 from memoryd.cli.target import settings, target, where
-from memoryd.client.admin import AdminClient, BackedUp
+from memoryd.client.owner import BackedUp, OwnerClient
 from memoryd.errors import DaemonUnavailable, MemorydError, StoreError
 
 REAPPEARS, LOOK_AGAIN = 10.0, 0.25  # seconds for a daemon to be found, and between two looks
@@ -103,8 +103,8 @@ def require_store(options: argparse.Namespace) -> None:
         )
 
 
-def _connect(options: argparse.Namespace) -> AdminClient:
-    return AdminClient(**where(options), start=True, timeout=PATIENCE)
+def _connect(options: argparse.Namespace) -> OwnerClient:
+    return OwnerClient(**where(options), start=True, timeout=PATIENCE)
 
 
 async def _backup(options: argparse.Namespace) -> BackedUp:
@@ -118,7 +118,7 @@ async def _rescue(options: argparse.Namespace, folder: str | None) -> BackedUp:
     until = time.monotonic() + REAPPEARS
     while True:
         try:
-            async with AdminClient(**where(options), start=False, timeout=PATIENCE) as daemon:
+            async with OwnerClient(**where(options), start=False, timeout=PATIENCE) as daemon:
                 return await daemon.rescue(folder)
         except DaemonUnavailable as exc:
             if time.monotonic() >= until:

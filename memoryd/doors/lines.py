@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,13 +29,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
-from memoryd.doors.expect import EXPECT, Expectation
 from memoryd.doors.limits import RATE_LIMITED, Rate, refusal, too_fast
 from memoryd.doors.rights import ALL, Rights
 from memoryd.doors.sessions import PEER, Peer
 from memoryd.engine.checks import label
 from memoryd.engine.windows import new_session_id
-from memoryd.errors import InvalidInput, OutOfMemory
+from memoryd.errors import InvalidInput, OutOfMemory, WrongDaemon
 from memoryd.fair import CALLER
 from memoryd.places import hung_up
 
@@ -45,6 +45,8 @@ MAX_VALUES = 130_000  # in one message, each costs time on the loop; a batch of 
 TOO_MANY_VALUES = f"A message may hold at most {MAX_VALUES} values."
 STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 ID_IN_USE = "A call with this id is under way. Use another id, or wait for its answer."
+EXPECT = "notifications/memoryd/expect"
+WRONG_DAEMON = -32000  # as for a daemon that cannot be reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,3 +298,31 @@ def parse(line: bytes | bytearray | None, limit: int) -> Any:
         raise BadLine(types.INTERNAL_ERROR, OutOfMemory().message, id) from exc
     except (ValidationError, RecursionError) as exc:
         raise BadLine(types.INVALID_REQUEST, "That is not a JSON-RPC message.", id) from exc
+
+
+class Expectation:
+    """What one connection expects of a daemon that serves `serves`; None: it does not tell."""
+
+    def __init__(self, serves: Path | None) -> None:
+        self._serves = serves
+        self._wrong: WrongDaemon | None = None
+
+    def take(self, params: dict[str, Any] | None) -> None:
+        """The client names a data directory."""
+        named = (params or {}).get("data_dir")
+        if self._serves is None or not isinstance(named, str) or _same(named, self._serves):
+            return
+        self._wrong = WrongDaemon(
+            f"The daemon that answers serves {self._serves}, not {named}; nothing was done."
+        )
+
+    def refusal(self, id: str | int) -> types.JSONRPCError | None:
+        """The answer to a request, if it came to the wrong daemon."""
+        return refusal(WRONG_DAEMON, self._wrong, id) if self._wrong else None
+
+
+def _same(named: str, serves: Path) -> bool:
+    try:
+        return os.path.realpath(named) == os.path.realpath(serves)
+    except ValueError:  # not a path at all
+        return False

@@ -19,9 +19,17 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from memoryd import __version__
 from memoryd.doors import render
-from memoryd.doors.prompts import PROMPT, PROMPT_TEXT, unknown_prompt
 from memoryd.doors.readiness import Gate
-from memoryd.doors.resources import JSON, LISTED, MAX_URI, TEMPLATES, Resources
+from memoryd.doors.resources import (
+    JSON,
+    LISTED,
+    MAX_URI,
+    PROMPT,
+    PROMPT_TEXT,
+    TEMPLATES,
+    Resources,
+    unknown_prompt,
+)
 from memoryd.doors.schemas import INSTRUCTIONS
 from memoryd.doors.sessions import rights_of
 from memoryd.doors.status import Status

@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from memoryd.doors import governance, render
-from memoryd.doors.admin import ADMIN, ADMIN_ARGUMENTS
+from memoryd.doors import owner, render
 from memoryd.doors.readiness import Gate
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.sessions import (
@@ -44,13 +43,12 @@ class Tools:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
-        self._known |= governance.ARGUMENTS | ADMIN_ARGUMENTS
+        self._known |= owner.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "search_memories": _search,
             "store_memory": _store,
             "forget_memory": _forget,
-            **ADMIN,
-            **governance.CALLS,
+            **owner.CALLS,
         }
         self._session_calls: dict[
             str, Callable[[Engine, Arguments, Session], Awaitable[Arguments]]
@@ -65,7 +63,7 @@ class Tools:
         if name not in self._calls and name not in self._session_calls:
             names = ", ".join(tool.name for tool in TOOLS)
             raise UnknownTool(f"There is no tool {name[:100]!r}.", hint=f"Use one of {names}.")
-        if name in ADMIN or name in governance.CALLS:
+        if name in owner.CALLS:
             _check_local(name)
         else:
             rights_of(ctx).check(name)

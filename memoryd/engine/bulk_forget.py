@@ -16,9 +16,9 @@ from typing import Any
 import anyio.lowlevel
 
 from memoryd.engine import checks
-from memoryd.engine.context import Parts
-from memoryd.engine.filters import asked_filter
+from memoryd.engine.checks import asked_filter
 from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput
 from memoryd.metadata import canonical
 from memoryd.model import Filter, Memory, is_expired

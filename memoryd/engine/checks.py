@@ -9,11 +9,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, tzinfo
+from typing import Any
 
+from memoryd.engine import checks
 from memoryd.errors import InvalidInput
 from memoryd.labels import has_hidden, normal_name
-from memoryd.metadata import plain_text
-from memoryd.model import MICRO
+from memoryd.metadata import check_metadata, plain_text
+from memoryd.model import MICRO, Filter, parse_type
 
 MAX_LIMIT = 1000
 ID = re.compile("[0-9a-f]{20}")  # what the engine makes; a name like it could hide a memory
@@ -212,3 +214,21 @@ def _kind(value: object) -> str:
 
 def _refused(code: str, message: str, hint: str = "") -> InvalidInput:
     return InvalidInput(message, code=code, hint=hint)
+
+
+def asked_filter(
+    zone: tzinfo | None,
+    memory_type: str | None,
+    session_id: str | None,
+    metadata: Mapping[str, Any] | None,
+    since: object,
+    until: object,
+) -> Filter:
+    """What each argument asks for; InvalidInput for what cannot be meant."""
+    return Filter(
+        type=None if memory_type in (None, "") else parse_type(memory_type),
+        session_id=checks.label(session_id, "session_id"),
+        metadata=check_metadata(metadata),
+        since=checks.moment(since, "since", zone),
+        until=checks.moment(until, "until", zone),
+    )

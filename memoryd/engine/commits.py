@@ -8,8 +8,8 @@ from dataclasses import replace
 import anyio
 import anyio.lowlevel
 
-from memoryd.engine.context import Parts
 from memoryd.engine.index.passages import row_terms
+from memoryd.engine.parts import Parts
 from memoryd.fair import in_thread
 from memoryd.model import Memory, lead_of
 from memoryd.ports import Passage, Record

@@ -16,17 +16,16 @@ import anyio
 
 from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.clock_guard import NoRecord
-from memoryd.engine.context import Parts
-from memoryd.engine.exports import Exporter
 from memoryd.engine.handles import memory_handles, session_handles
-from memoryd.engine.imports import Imports
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import NoShelf, Snapshots
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.previous_model import Former, Stock
+from memoryd.engine.parts import Parts
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Recall
+from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.model import DAY, MICRO, Lifetimes

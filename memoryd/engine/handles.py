@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
-from memoryd.engine.context import Parts
 from memoryd.engine.index.index import Entry
+from memoryd.engine.parts import Parts
 from memoryd.fair import in_thread
 from memoryd.model import Memory, MemoryType, is_expired
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio.lowlevel
 
-from memoryd.engine.context import Parts
+from memoryd.engine.parts import Parts
 from memoryd.errors import StoreError
 from memoryd.ports import Backup, Record
 

@@ -16,8 +16,8 @@ import structlog
 
 from memoryd.engine import checks
 from memoryd.engine.clock_guard import ClockGuard, Doubt
-from memoryd.engine.context import Parts
 from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput, MemorydError, StoreUnavailable
 from memoryd.ports import Backup
 from memoryd.tasks import task_group

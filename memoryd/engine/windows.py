@@ -14,8 +14,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from memoryd.engine import checks
-from memoryd.engine.context import Parts
 from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
 from memoryd.engine.turn_keys import CLEARED, ORDER, ROLES, is_message
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType, Stored, is_expired

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client import Client, DaemonLost, DaemonUnavailable
-from memoryd.client.admin import AdminClient
+from memoryd.client.owner import OwnerClient
 from memoryd.errors import MemorydError
 from scripts.bench.damage import DAMAGES, Damage, FolderGone
 from scripts.bench.leaping_daemon import CLOCK_VARIABLE
@@ -202,7 +202,7 @@ async def settled(daemon: Daemon) -> bool:
         status = await daemon.ready()
         if status is None:
             return False
-        async with AdminClient(daemon.socket) as client:
+        async with OwnerClient(daemon.socket) as client:
             held = await client.audit()
         if status["pending_vectors"] == 0 and held["index"] == held["store"]:
             return True
@@ -282,7 +282,7 @@ async def leap_and_return(daemon: Daemon, book: Book, event: str, found: Counter
             daemon.spawn()
         if await daemon.ready() is None:
             return  # counted by who looks next
-        async with AdminClient(daemon.socket) as client:
+        async with OwnerClient(daemon.socket) as client:
             await client.sweep()
             await client.sweep()
             if seconds > 0:

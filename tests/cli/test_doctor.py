@@ -20,7 +20,7 @@ import pytest
 
 from memoryd import places
 from memoryd.adapters.clock_file import ClockFile
-from memoryd.cli import findings
+from memoryd.cli import doctor as findings
 from memoryd.cli.main import main
 from memoryd.errors import ModelMissing
 from memoryd.ports import Seen

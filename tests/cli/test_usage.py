@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.cli.main import main, parser
-from memoryd.cli.usage import Parser
+from memoryd.cli.options import Parser
 from memoryd.cli.welcome import FIRST
 from tests.daemons import Daemon
 from tests.processes import environment

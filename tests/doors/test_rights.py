@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from memoryd.client import SyncClient
-from memoryd.doors.governance import CALLS
 from memoryd.doors.limits import Rate
+from memoryd.doors.owner import CALLS
 from memoryd.doors.rights import READING, Rights, Tokens
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.tokens import BadToken, read_token, read_tokens

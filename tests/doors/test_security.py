@@ -17,8 +17,7 @@ import httpx
 import pytest
 
 import memoryd
-from memoryd.doors.admin import ADMIN
-from memoryd.doors.governance import CALLS
+from memoryd.doors.owner import CALLS
 from memoryd.doors.rights import Tokens
 from memoryd.doors.web import app
 from tests.daemons import INITIALIZE, Daemon, Lines
@@ -60,7 +59,7 @@ def test_another_user_is_refused_even_where_the_files_let_him_in(tmp_path: Path)
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("name", sorted(CALLS | ADMIN))
+@pytest.mark.parametrize("name", sorted(CALLS))
 def test_governing_is_for_the_local_socket(daemon: Daemon, token: str, name: str) -> None:
     """Who has the token cannot read out or delete all memories at once, nor back up or purge."""
     port = int(daemon.settings["MEMORYD_DOORS_TCP_PORT"])

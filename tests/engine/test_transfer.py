@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoryd.doors.render import moment
-from memoryd.engine import commits, exports
+from memoryd.engine import commits
+from memoryd.engine import transfer as exports
 from memoryd.engine.checks import EARLIEST, LATEST
 from memoryd.engine.engine import Engine
-from memoryd.engine.imports import Outcome, fields_of, memory_from
+from memoryd.engine.transfer import Outcome, fields_of, memory_from
 from memoryd.errors import InvalidInput
 from memoryd.model import DAY, Memory, MemoryType
 from tests.engine.conftest import Clock, Start

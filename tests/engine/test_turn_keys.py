@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.imports import fields_of, memory_from
+from memoryd.engine.transfer import fields_of, memory_from
 from memoryd.errors import InvalidInput
 from memoryd.model import Memory, MemoryType
 from tests.engine.conftest import Start

@@ -18,7 +18,7 @@ from memoryd import daemon_record
 from memoryd.cli.main import main
 from memoryd.launch.target import Target
 from memoryd.service import choice
-from memoryd.service.units import units
+from memoryd.service.systemd import units
 from tests.paths import ROOT
 from tests.processes import is_running
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
-from memoryd.adapters.chroma.near import nearest
 from memoryd.adapters.chroma.other_collections import Other
 from memoryd.errors import StoreError
 from memoryd.model import MemoryType
@@ -262,3 +261,31 @@ def _rows(found: dict[str, Any]) -> list[rows.Row]:
     vectors = np.asarray(found["embeddings"], dtype=np.float32)
     columns = zip(found["ids"], found["documents"], found["metadatas"], vectors, strict=True)
     return [rows.Row(id, text, meta or {}, vector.copy()) for id, text, meta, vector in columns]
+
+
+def nearest(
+    chroma: Any, vector: Any, count: int, among: Sequence[str] | None
+) -> list[tuple[str, float]]:
+    """The best row of each memory that is found near, with its cosine."""
+    ids = None if among is None else _all_rows(chroma, among)
+    if ids == []:
+        return []
+    found = chroma.query(
+        query_embeddings=[vector], n_results=count, ids=ids, include=["metadatas", "distances"]
+    )
+    best: dict[str, float] = {}
+    answers = zip(found["ids"][0], found["metadatas"][0], found["distances"][0], strict=True)
+    for id, meta, distance in answers:
+        if not (meta or {}).get(rows.PENDING):
+            best.setdefault(str((meta or {}).get(rows.OF, id)), 1.0 - float(distance))
+    return list(best.items())
+
+
+def _all_rows(chroma: Any, ids: Sequence[str]) -> list[str]:
+    """The row ids of these memories, as far as they exist."""
+    found: list[str] = []
+    for start in range(0, len(ids), PAGE):
+        part = chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])
+        for id, meta in zip(part["ids"], part["metadatas"], strict=True):
+            found += rows.row_ids(id, int((meta or {}).get(rows.ROWS, 1)))
+    return found

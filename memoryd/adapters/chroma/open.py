@@ -15,9 +15,8 @@ from typing import Any
 
 from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.other_collections import Other, other_collections
-from memoryd.adapters.chroma.revisions import read_revisions
 from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
-from memoryd.adapters.chroma.sqlite_read import DATABASE, set_wal
+from memoryd.adapters.chroma.sqlite_read import DATABASE, read_revisions, set_wal
 from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.disk_errors import disk_trouble
+from memoryd.adapters.chroma.rows import REVISION, TYPE
 from memoryd.adapters.chroma.swap import CLEAN, MARK
 from memoryd.errors import StoreError
 
@@ -28,6 +29,24 @@ DATABASE = "chroma.sqlite3"
 DOCUMENT = "chroma:document"
 ADD, UPDATE, DELETE = 0, 1, 3  # operations in Chroma's queue; the rest is an upsert
 MAGIC = b"SQLite format 3\0"
+KNOWN = (
+    "SELECT e.embedding_id, m.int_value FROM embedding_metadata m "
+    "JOIN embeddings e ON e.id = m.id "
+    "WHERE m.key = ? AND m.int_value IS NOT NULL AND e.segment_id = ?"
+)
+MEMORIES = (
+    "SELECT COUNT(*) FROM embedding_metadata m JOIN embeddings e ON e.id = m.id "
+    "WHERE m.key = ? AND e.segment_id = ?"
+)
+# What the log has and the tables do not yet.
+WAITING = (
+    "SELECT id FROM embeddings_queue WHERE topic LIKE ? AND seq_id > "
+    "(SELECT COALESCE(MAX(seq_id), 0) FROM max_seq_id WHERE segment_id = ?)"
+)
+OURS = (
+    "SELECT c.id, s.id FROM collections c JOIN segments s ON s.collection = c.id "
+    "WHERE c.name = ? AND s.scope = 'METADATA'"
+)
 
 
 class Unreadable(StoreError):
@@ -270,3 +289,23 @@ def _rows(found: dict[str, _Found], dimension: int) -> Iterator[rows.Row]:
             meta = row.meta | {rows.PENDING: True}
             meta.pop(rows.REVISION, None)  # it is not what it was: no snapshot knows it
             yield rows.Row(id, row.document, meta, rows.placeholder(dimension))
+
+
+def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
+    """By id, the revision of every memory of this collection, 0 where the log knows better; None
+    if it does not tell of all."""
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            ours = connection.execute(OURS, (collection,)).fetchone()
+            if ours is None:
+                return None
+            topic, segment = f"%/{ours[0]}", ours[1]
+            known: dict[str, int] = dict(connection.execute(KNOWN, (REVISION, segment)))
+            (memories,) = connection.execute(MEMORIES, (TYPE, segment)).fetchone()
+            for (id,) in connection.execute(WAITING, (topic, segment)):
+                known[str(id).partition("#")[0]] = 0
+    except sqlite3.Error:
+        return None  # whatever is wrong is found, and told, by who opens it next
+    return known if memories <= len(known) else None

@@ -28,12 +28,12 @@ from memoryd.adapters.chroma.disk_errors import (
     translated,
 )
 from memoryd.adapters.chroma.hnsw_files import is_torn
-from memoryd.adapters.chroma.migrate import is_older, migrate
 from memoryd.adapters.chroma.open import newer, open_embedded
 from memoryd.adapters.chroma.open_files import gone
 from memoryd.adapters.chroma.other_collections import other_collections, salvaged
 from memoryd.adapters.chroma.remodel import is_for_another, remodel
 from memoryd.adapters.chroma.rewrite import Fresh, close
+from memoryd.adapters.chroma.rows import SCHEMA_KEY, Row
 from memoryd.adapters.chroma.sqlite_read import (
     DATABASE,
     Unreadable,
@@ -51,6 +51,8 @@ NO_ROOM = "Free some space and start again: a start needs a little of it. Nothin
 OPENING, CHECKING = "opening", "checking"  # the stages in which Chroma reads what is there
 CRASHES = 2  # of the reader in a row: the files are to blame, not chance
 Say = Callable[[Progress], None]  # told what takes its time, and how far it is
+# What turns a row of one schema into a row of the next. Schema 1 is the first.
+MIGRATIONS: dict[int, Callable[[Row], Row]] = {}
 
 
 class Broken(Exception):
@@ -203,3 +205,34 @@ def _repair(settings: StoreSettings, data_dir: Path, say: Say, found: Exception)
 def _refused(message: str) -> StoreError:
     """The daemon's end of the worker knows the backups, and adds how to restore."""
     return StoreError(f"{message} Nothing was changed.", code="store_corrupt", hint="")
+
+
+def is_older(folder: Path, collection: str) -> bool:
+    """Whether the store has an older schema that can be brought to this one."""
+    schema = collection_facts(folder, collection).get(SCHEMA_KEY)
+    if not isinstance(schema, int) or schema >= SCHEMA:
+        return False
+    return all(number in MIGRATIONS for number in range(schema, SCHEMA))
+
+
+def migrate(settings: StoreSettings, data_dir: Path, say: Callable[[Progress], None]) -> None:
+    """Rewrite every row step by step; killed meanwhile, the older store is as it was."""
+    folder = data_dir / swap.LIVE
+    schema = int(collection_facts(folder, settings.collection)[SCHEMA_KEY])
+    source = open_embedded(settings, folder, identity=None)
+    fresh = Fresh(settings, data_dir, source.made_for, source.others)
+    ids = source.ids()
+    for start in range(0, len(ids), PAGE):
+        say(Progress("migrating", start, len(ids)))
+        fresh.add([_brought(row, schema) for row in source.fetch(ids[start : start + PAGE])])
+    for _ in fresh.keep_others(source):
+        say(Progress("migrating", len(ids), len(ids)))
+    fresh.close(ids)
+    close(source, folder)
+    fresh.finish("migrate", aside=swap.dated(f"{swap.OLDER}{schema}-"))
+
+
+def _brought(row: Row, schema: int) -> Row:
+    for number in range(schema, SCHEMA):
+        row = MIGRATIONS[number](row)
+    return row

@@ -9,6 +9,7 @@ outlives its daemon by more than the call it is in, and no second process opens 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import queue
@@ -16,20 +17,26 @@ import signal
 import struct
 import sys
 import threading
+import time
 import traceback
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from memoryd import files
 from memoryd.adapters.chroma.disk_errors import translated
-from memoryd.adapters.chroma.lock import take_lock
 from memoryd.adapters.chroma.open_files import gone
 from memoryd.adapters.chroma.start import Say
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.adapters.chroma.worker_store import Vault
-from memoryd.errors import MemorydError
-from memoryd.places import forbid_core_dumps
+from memoryd.errors import MemorydError, StoreBusy, StoreError
+from memoryd.places import forbid_core_dumps, is_alive, try_lock
 from memoryd.uncaught import tell_only_types
 
 HEADER = struct.Struct("!Q")
+_gone = threading.Event()
+POLL = 0.05
+SHUTTING_DOWN = 2.0  # a living owner may be on its way out
+_held: list[int] = []  # descriptors stay open, hence locked, for the life of the process
 
 
 def write_frame(stream: BinaryIO, message: object) -> None:
@@ -126,9 +133,6 @@ def _serve(vault: Vault, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
     os._exit(0)  # nothing to unwind: what was acknowledged is committed
 
 
-_gone = threading.Event()
-
-
 def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
     """Queue calls as they come, so that the end of the input is seen during a long one."""
     try:
@@ -162,3 +166,46 @@ def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str
 
 if __name__ == "__main__":
     main()
+
+
+def take_lock(data_dir: Path, owner: int, wait: float) -> None:
+    """Hold `<data_dir>/lock` until this process dies; StoreBusy if another keeps it.
+
+    A worker whose daemon was killed finishes its call and goes: it is waited for up to
+    `wait` seconds. One whose daemon lives is there to stay: that is refused soon.
+    """
+    handle = _open_lock(data_dir / "lock")
+    started = time.monotonic()
+    while not try_lock(handle):
+        holder = _holder(handle)
+        patience = min(wait, SHUTTING_DOWN) if is_alive(holder.get("owner", 0)) else wait
+        if time.monotonic() - started >= patience:
+            os.close(handle)
+            who = f" by process {holder['owner']}" if "owner" in holder else ""
+            raise StoreBusy(f"The memories in {data_dir} are already open{who}.")
+        time.sleep(POLL)
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps({"owner": owner, "worker": os.getpid()}).encode(), 0)
+    _held.append(handle)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return files.open_file(path, os.O_RDWR | os.O_CREAT)
+    except OSError as exc:
+        raise StoreError(
+            f"The data directory {path.parent} cannot be used: {exc.strerror}.",
+            code="store_unwritable",
+            hint="Check that it exists, is yours and is writable, or set memory.path.",
+        ) from exc
+
+
+def _holder(handle: int) -> dict[str, int]:
+    try:
+        found = json.loads(os.pread(handle, 200, 0))
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: pid for key, pid in found.items() if isinstance(pid, int)}

@@ -30,7 +30,6 @@ from memoryd.adapters.chroma.open_files import rescue_hint
 from memoryd.adapters.chroma.start import CHECKING, OPENING
 from memoryd.adapters.chroma.swap import ASIDE, LIVE
 from memoryd.adapters.chroma.worker import HEADER
-from memoryd.adapters.chroma.worker_pulse import Pulse
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.ports import Identity, Watch
 from memoryd.settings import StoreSettings
@@ -57,6 +56,7 @@ GONE = (
     anyio.BrokenResourceError,
     anyio.ClosedResourceError,
 )
+BUSY = ("R", "D")  # runs, or waits for the disk
 
 
 class WorkerDied(Exception):
@@ -358,3 +358,30 @@ def _environment() -> dict[str, str]:
     """
     ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
     return ours | ALLOCATOR
+
+
+class Pulse:
+    """What a process had used when it was looked at last."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path(f"/proc/{pid}")
+        self._used, _ = self._look()
+
+    def beats(self) -> bool:
+        """Whether it did something since the last look; true where the system does not tell."""
+        before = self._used
+        self._used, is_busy = self._look()
+        return is_busy or before is None or self._used is None or self._used != before
+
+    def _look(self) -> tuple[tuple[object, ...] | None, bool]:
+        """Processor time and bytes so far, and whether a thread of it is busy right now."""
+        try:
+            threads = [
+                (task / "stat").read_text().rpartition(")")[2].split()
+                for task in sorted((self._folder / "task").iterdir())
+            ]
+            moved = (self._folder / "io").read_text()
+        except OSError:  # not Linux, or it has ended
+            return None, False
+        times = tuple((fields[11], fields[12]) for fields in threads)
+        return (times, moved), any(fields[0] in BUSY for fields in threads)

@@ -17,11 +17,10 @@ from memoryd.adapters.chroma.disk_errors import (
     shortage,
     translated,
 )
-from memoryd.adapters.chroma.jobs import Job, Rewrite
 from memoryd.adapters.chroma.open import open_remote
 from memoryd.adapters.chroma.open_files import OpenFiles, gone
 from memoryd.adapters.chroma.other_collections import can_be_kept
-from memoryd.adapters.chroma.rewrite import close
+from memoryd.adapters.chroma.rewrite import Job, Rewrite, close
 from memoryd.adapters.chroma.start import Say, start
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, size_of
 from memoryd.errors import MemorydError, StoreError

@@ -9,18 +9,22 @@ result was freed or reused meanwhile, it starts again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 from memoryd.engine.index.columns import Columns
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
-from memoryd.engine.index.slot_versions import Stamps
-from memoryd.engine.index.turns import Speakers, Turns
+from memoryd.engine.index.turns import Grown, Numbers, Speakers, Turns
 from memoryd.engine.index.vectors import VectorTable
 from memoryd.engine.index.view import Layout, View
 from memoryd.engine.index.words import WordIndex
 from memoryd.model import Filter, Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
+
+FORMER = 1024  # removed memories that are remembered while somebody searches
+Held = TypeVar("Held")
 
 
 @dataclass(slots=True)
@@ -252,3 +256,48 @@ class Index:
 def fact_key(content: str, session_id: str | None) -> bytes:
     """Equal for facts that are one memory."""
     return blake2b(f"{session_id or ''}\0{content.strip()}".encode(), digest_size=16).digest()
+
+
+class Stamps(Generic[Held]):
+    """By slot, the number of its last change; and what it held before, while that matters."""
+
+    def __init__(self) -> None:
+        self._stamps = Grown()
+        self._former: dict[tuple[int, int], Held] = {}
+        self._watchers = 0
+        self.changes = 0  # so far, of all slots
+
+    def touch(self, slot: int, held: Held | None) -> None:
+        """The slot is about to change; `held` is what it holds until now."""
+        if self._watchers and held is not None:
+            self._former[slot, self._stamp(slot)] = held
+            if len(self._former) > FORMER:
+                del self._former[next(iter(self._former))]
+        self.changes += 1
+        self._stamps.set(slot, self.changes & 0x7FFFFFFF)
+
+    def first(self, count: int) -> Numbers:
+        """A copy of the stamps of the first slots."""
+        return self._stamps.first(count)
+
+    def is_current(self, slot: int, stamp: int) -> bool:
+        """Whether the slot has not changed since."""
+        return self._stamp(slot) == stamp
+
+    def former(self, slot: int, stamp: int) -> Held | None:
+        """What the slot held then; None if nobody remembers."""
+        return self._former.get((slot, stamp))
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """A search is under way: what is removed meanwhile is remembered until it ends."""
+        self._watchers += 1
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            if not self._watchers:
+                self._former.clear()
+
+    def _stamp(self, slot: int) -> int:
+        return int(self._stamps.values[slot]) if slot < len(self._stamps.values) else -1

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from memoryd.engine import checks
-from memoryd.engine.context import Parts
-from memoryd.engine.filters import asked_filter
+from memoryd.engine.checks import asked_filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.models.previous_model import Former
+from memoryd.engine.parts import Parts
 from memoryd.engine.search.pipeline import STEPS, Trail, run
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn

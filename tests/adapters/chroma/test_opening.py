@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.adapters.chroma import worker_client
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
-from memoryd.adapters.chroma.worker_pulse import Pulse
+from memoryd.adapters.chroma.worker_client import Pulse
 from memoryd.errors import StoreError, StoreUnavailable
 from memoryd.ports import Progress
 from memoryd.settings import StoreSettings

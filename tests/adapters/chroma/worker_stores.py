@@ -15,8 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memoryd.adapters.chroma import jobs, swap
 from memoryd.adapters.chroma import rewrite as chroma_fresh
+from memoryd.adapters.chroma import rewrite as jobs
+from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.rewrite import Fresh
 from memoryd.adapters.chroma.rows import to_records
 from memoryd.adapters.chroma.worker_store import Vault

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from memoryd.engine.index import view as views
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.rounded import Rounded
-from memoryd.engine.index.vectors import BLOCK, Floats, VectorTable
+from memoryd.engine.index.vectors import BLOCK, Floats, Rounded, VectorTable
 from memoryd.engine.search import rank
 from memoryd.model import Filter, Memory, MemoryType
 from memoryd.ports import Passage, Record

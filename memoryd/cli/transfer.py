@@ -1,14 +1,16 @@
-"""`memoryd import`: memories of an export, as they were.
+"""`memoryd export` and `memoryd import`: all memories into a file of JSON lines, and back.
 
-The file is read twice: once to see that it is whole, then to send it. What comes on stdin is kept
-in a file of no name meanwhile. Ids are kept, so an import that was killed is continued by running
-it again: what is there already is passed over.
+An export is written beside its place and moved there when it is whole, so one that is killed leaves
+no half of one. An import reads its file twice: once to see that it is whole, then to send it; what
+comes on stdin is kept in an unnamed file meanwhile. Ids are kept, so an import that was killed
+is continued by running it again: what is there already is passed over.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
@@ -19,18 +21,76 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from memoryd import files
 from memoryd.cli import jsonl
 from memoryd.cli.forget import connect
-from memoryd.cli.output import clean, note, say, say_json
+from memoryd.cli.jsonl import Writer
+from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
-from memoryd.client.govern import Arrived, Governor
-from memoryd.errors import InvalidInput
+from memoryd.cli.store import require_store
+from memoryd.client.owner import Arrived, OwnerClient
+from memoryd.errors import InvalidInput, MemorydError
 
 BATCH, BATCH_BYTES = 64, 256_000  # of one call; the daemon bounds a message
 SHOWN = 20  # lines that are reported one by one
 PATIENCE = 600.0  # seconds for a batch: long texts have many passages to embed
 NEW_VECTORS = "Every vector is made anew. --trust-vectors uses those of a file that is your own."
 OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write every memory; say how many."""
+    require_store(options)
+    if options.file == "-":
+        count = asyncio.run(_export(options, sys.stdout.buffer))
+        sys.stdout.buffer.flush()
+        note(f"Exported {counted(count)}.")
+        return 0
+    path = Path(options.file)
+    if os.path.lexists(path) and not (path.is_file() or path.is_symlink()):
+        raise InvalidInput(
+            f"{path} is not a file.", code="file_special", hint="Name a file, or - for stdout."
+        )
+    if os.path.lexists(path) and not options.overwrite:
+        raise InvalidInput(
+            f"{path} is there already.", code="file_exists", hint="Add --overwrite to replace it."
+        )
+    with _replacing(path) as file:
+        count = asyncio.run(_export(options, file))
+    if options.json:
+        say_json({"exported": count, "file": str(path), "bytes": path.stat().st_size})
+    else:
+        say(f"Exported {counted(count)} to {clean(str(path))}.")
+    return 0
+
+
+async def _export(options: argparse.Namespace, file: IO[bytes]) -> int:
+    writer = Writer(file)
+    async with connect(options) as daemon:
+        page = await daemon.export_page(None, embeddings=options.embeddings)
+        writer.head(page["total"], page["model"], page["dimension"], options.embeddings)
+        with Progress("Exporting", page["total"]) as progress:
+            while True:
+                for fields in page["memories"]:
+                    writer.memory(fields)
+                progress.at(writer.count)
+                if page["after"] is None:
+                    break
+                page = await daemon.export_page(page["after"], embeddings=options.embeddings)
+    writer.end()
+    return writer.count
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its place when it is whole and on the disk; only its owner reads it."""
+    try:
+        with files.replacing(path) as file:
+            yield file
+    except OSError as exc:
+        raise MemorydError(
+            f"{path} cannot be written: {exc.strerror or exc}.", code="file_unwritable"
+        ) from exc
 
 
 @dataclass(slots=True)
@@ -79,7 +139,7 @@ async def _import(options: argparse.Namespace, file: IO[bytes], header: jsonl.He
 
 
 async def _send(
-    daemon: Governor,
+    daemon: OwnerClient,
     memories: list[dict[str, Any]],
     header: jsonl.Header,
     options: argparse.Namespace,

@@ -1,4 +1,4 @@
-"""A client that governs: what the command line does with many memories at once."""
+"""The client with the calls that are for the owner of the memories alone, on the local socket."""
 
 from __future__ import annotations
 
@@ -36,8 +36,17 @@ class Arrived(TypedDict):
     error: NotRequired[dict[str, str]]
 
 
-class Governor(Client):
-    """`Client` and the operations that are for the owner of the memories alone."""
+class BackedUp(TypedDict):
+    """A backup that was made and verified."""
+
+    path: str
+    memories: int
+    bytes: int
+    created_at: str
+
+
+class OwnerClient(Client):
+    """`Client` and what agents are not shown."""
 
     async def forget_where(self, **options: Any) -> Culled:
         """Delete what matches, so many at a time; `dry_run` only counts."""
@@ -63,3 +72,25 @@ class Governor(Client):
             given["trust_vectors"] = True
         answer = await self._tool("import_memories", given)
         return cast(list[Arrived], answer["outcomes"])
+
+    async def backup(self) -> BackedUp:
+        """Have the daemon make a backup now."""
+        return cast(BackedUp, await self._tool("backup", {}))
+
+    async def rescue(self, folder: str | None = None) -> BackedUp:
+        """Have the daemon write all that it holds in RAM to a backup, in `folder` if one is named,
+        and to a new store: for one whose files are gone."""
+        return cast(BackedUp, await self._tool("rescue", {"folder": folder}))
+
+    async def sweep(self, *, clock_is_right: bool = False) -> int:
+        """Delete what has expired; how many memories that were."""
+        answer = await self._tool("sweep", {"clock_is_right": clock_is_right})
+        return cast(int, answer["deleted"])
+
+    async def audit(self) -> dict[str, int]:
+        """How many memories the index and the store hold."""
+        return await self._tool("audit", {})
+
+    async def purge(self) -> None:
+        """Have no byte of what was forgotten in any file but backups."""
+        await self._tool("purge", {})

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -23,6 +25,7 @@ SENTENCES = (
     (r"ambiguous option: (\S+) could match (.+)", r"\1 could be any of \2."),
     (r"argument ([^:]+): (.+)", r"\1: \2."),
 )
+UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class UsageError(InvalidInput):
@@ -95,3 +98,45 @@ def meant(word: str, known: Iterable[str]) -> str:
     """` Did you mean search?`, or nothing where no known word is like it."""
     near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=LIKENESS)
     return f" Did you mean {near[0]}?" if near else ""
+
+
+def whole(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def count(text: str) -> int:
+    """A whole number that is not negative."""
+    if (number := whole(text)) < 0:
+        raise ArgumentTypeError(f"{text} is negative")
+    return number
+
+
+def number(text: str) -> float:
+    """Any number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def seconds(text: str) -> float:
+    """A length of time such as `90s`, `30min`, `12h`, `7d` or `2w`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip().lower())
+    if not found or found[2] not in UNITS:
+        raise ArgumentTypeError(f"{text!r} is not a length of time such as 12h or 7d")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def pair(text: str) -> tuple[str, object]:
+    """KEY=VALUE; a value that is JSON is taken as such."""
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

@@ -1,0 +1,191 @@
+"""What a person governs memories with, by the `memoryd` command: callable, never advertised.
+
+An agent pays for every tool in its prompt and has no business here, so none of these is listed;
+and a call is served only on the local socket, which nobody but the owner can reach, and there not
+to what came by the shim, which speaks for an agent.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from memoryd.doors import render
+from memoryd.engine import checks
+from memoryd.engine.engine import Engine
+from memoryd.engine.transfer import fields_of, memory_from
+from memoryd.errors import InvalidInput
+from memoryd.ports import Backup, Passage, Record
+from memoryd.tasks import task_group
+
+Arguments = dict[str, Any]
+AT_A_TIME = 5000  # memories that one call deletes: well within a client's patience
+IMPORT_BATCH = 100  # memories of one call
+PASSAGES = "passages"
+NEAR_ONE = 1e-3  # what the length of a unit vector may be off
+SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than"}
+ARGUMENTS = {
+    "forget_where": SELECTION | {"dry_run", "everything", "purge"},
+    "export_memories": {"after", "embeddings"},
+    "import_memories": {"memories", "model", "overwrite", "trust_vectors"},
+    "sweep": {"clock_is_right"},
+    "rescue": {"folder"},
+}
+
+
+async def _forget_where(engine: Engine, given: Arguments) -> Arguments:
+    chosen = {key: value for key, value in given.items() if key in SELECTION}
+    how = {key: value for key, value in given.items() if key not in SELECTION}
+    done = await engine.forget_where(engine.selection(**chosen), limit=AT_A_TIME, **how)
+    if how.get("everything") and not how.get("dry_run"):
+        await engine.cleanup_expired()  # what nobody could see any more goes as well
+    return {
+        "matched": done.matched,
+        "forgotten": done.forgotten,
+        "types": dict(done.types),
+        "first": [render.memory(memory, engine.zone) for memory in done.shown],
+    }
+
+
+async def _export_memories(engine: Engine, given: Arguments) -> Arguments:
+    page = await engine.export_page(given.get("after"))
+    vectors = checks.flag(given.get("embeddings", False), "embeddings")
+    return {
+        "memories": [written(record, vectors) for record in page.records],
+        "after": page.after,
+        "total": page.total,
+        "model": page.model,
+        "dimension": page.dimension,
+    }
+
+
+async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
+    """Each of a batch, side by side; one that is refused does not stop the others."""
+    memories = given.get("memories")
+    if not isinstance(memories, list) or len(memories) > IMPORT_BATCH:
+        raise InvalidInput(
+            f"memories must be a list of at most {IMPORT_BATCH}.", code="memories_invalid"
+        )
+    overwrite = checks.flag(given.get("overwrite", False), "overwrite")
+    trust = checks.flag(given.get("trust_vectors", False), "trust_vectors")
+    outcomes: list[Arguments] = [{} for _ in memories]
+
+    async def take(place: int) -> None:
+        try:
+            model = given.get("model")
+            record = read(memories[place], model, engine, trust_vectors=trust)
+            done = await engine.take_in(record.memory, record.passages, overwrite=overwrite)
+        except InvalidInput as exc:
+            outcomes[place] = {"outcome": "refused", "error": render.error(exc)}
+        else:
+            told = {"masked": True} if done.masked else {}
+            outcomes[place] = {"outcome": str(done.outcome), "rival": done.rival} | told
+
+    async with task_group() as tasks:
+        for place in range(len(memories)):
+            tasks.start_soon(take, place)
+    return {"outcomes": outcomes}
+
+
+async def _backup(engine: Engine, given: Arguments) -> Arguments:
+    return _made(await engine.backup(), engine)
+
+
+async def _rescue(engine: Engine, given: Arguments) -> Arguments:
+    return _made(await engine.rescue(given.get("folder")), engine)
+
+
+def _made(backup: Backup, engine: Engine) -> Arguments:
+    at = render.moment(backup.created_at, engine.zone)
+    return {
+        "path": backup.path,
+        "memories": backup.memories,
+        "bytes": backup.size,
+        "created_at": at,
+    }
+
+
+async def _sweep(engine: Engine, given: Arguments) -> Arguments:
+    clock_is_right = checks.flag(given.get("clock_is_right", False), "clock_is_right")
+    return {"deleted": await engine.sweep(clock_is_right=clock_is_right)}
+
+
+async def _purge(engine: Engine, given: Arguments) -> Arguments:
+    await engine.purge()
+    return {"purged": True}
+
+
+async def _audit(engine: Engine, given: Arguments) -> Arguments:
+    return await engine.audit()
+
+
+CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
+    "forget_where": _forget_where,
+    "export_memories": _export_memories,
+    "import_memories": _import_memories,
+    "backup": _backup,
+    "rescue": _rescue,
+    "sweep": _sweep,
+    "purge": _purge,
+    "audit": _audit,
+}
+
+
+# A memory with its vectors as one line of an export has it, and back. A vector is base64 of 32-bit
+# floats, little-endian: a quarter of the size of its digits, and exact.
+def written(record: Record, vectors: bool) -> dict[str, Any]:
+    """The fields of a memory; with its vectors, if they are wanted and it has some."""
+    fields = fields_of(record.memory)
+    if vectors and record.passages:
+        fields[PASSAGES] = [
+            {"span": list(p.span), "vector": base64.b64encode(_bytes(p.vector)).decode()}
+            for p in record.passages
+        ]
+    return fields
+
+
+def read(fields: object, model: object, engine: Engine, *, trust_vectors: bool) -> Record:
+    """The memory, or InvalidInput; with its vectors if they are to be trusted and of the model that
+    serves here. Whether a vector belongs to its text can only be told by making it anew."""
+    passages: object = None
+    if isinstance(fields, Mapping):
+        passages = fields.get(PASSAGES)
+        fields = {key: value for key, value in fields.items() if key != PASSAGES}
+    memory = memory_from(fields, engine.max_content_bytes)
+    if not trust_vectors or passages is None or engine.model is None or engine.model[0] != model:
+        return Record(memory)
+    if not isinstance(passages, list):
+        raise _refused("The passages must be a list.")
+    dimension, length = engine.model[1], len(memory.content)
+    return Record(memory, tuple(_passage(item, dimension, length) for item in passages))
+
+
+def _passage(item: object, dimension: int, length: int) -> Passage:
+    span = item.get("span") if isinstance(item, Mapping) else None
+    text = item.get("vector") if isinstance(item, Mapping) else None
+    if not (isinstance(span, list) and len(span) == 2 and all(type(at) is int for at in span)):
+        raise _refused("A passage must have a span of two whole numbers.")
+    if not 0 <= span[0] < span[1] <= length:
+        raise _refused("A passage lies outside of its content.")
+    try:
+        data = base64.b64decode(text if isinstance(text, str) else "", validate=True)
+    except (binascii.Error, ValueError) as exc:
+        raise _refused("A vector is not base64.") from exc
+    if len(data) != 4 * dimension:
+        raise _refused(f"A vector has not {dimension} numbers.")
+    vector = np.frombuffer(data, dtype="<f4").astype(np.float32)
+    if not np.isfinite(vector).all() or abs(float(np.linalg.norm(vector)) - 1) > NEAR_ONE:
+        raise _refused("A vector is not of length one.")
+    return Passage((span[0], span[1]), vector)
+
+
+def _bytes(vector: Any) -> bytes:
+    return bytes(np.asarray(vector, dtype="<f4").tobytes())
+
+
+def _refused(message: str) -> InvalidInput:
+    return InvalidInput(message, code="import_invalid")

@@ -1,0 +1,66 @@
+"""What the engine's operations work with, made once and shared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from memoryd.engine.clock_guard import NoRecord
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.snapshot import Snapshots
+from memoryd.engine.models.embedding import Embedding
+from memoryd.model import Lifetimes
+from memoryd.ports import ClockRecord, Store
+from memoryd.settings import BackupSettings, MemorySettings, SearchSettings
+
+
+class KeyLocks:
+    """A lock per key, made on demand and dropped when nobody wants it: operations on one memory,
+    name or fact happen one after the other."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[anyio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def hold(self, keys: Iterable[str]) -> AsyncIterator[None]:
+        """Hold all keys; taken in sorted order, so that two callers cannot deadlock."""
+        async with AsyncExitStack() as held:
+            for key in sorted(set(keys)):
+                await held.enter_async_context(self._one(key))
+            yield
+
+    @asynccontextmanager
+    async def _one(self, key: str) -> AsyncIterator[None]:
+        lock, users = self._locks.get(key, (anyio.Lock(), 0))
+        self._locks[key] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks[key]
+            if users == 1:
+                del self._locks[key]
+            else:
+                self._locks[key] = (lock, users - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The store, what is derived from it, and the rules."""
+
+    store: Store
+    index: Index
+    embedding: Embedding
+    clock: Callable[[], float]
+    lifetimes: Lifetimes
+    memory: MemorySettings
+    search: SearchSettings
+    snapshots: Snapshots
+    backup: BackupSettings = field(default_factory=BackupSettings)
+    monotonic: Callable[[], float] = time.monotonic
+    clock_record: ClockRecord = field(default_factory=NoRecord)
+    locks: KeyLocks = field(default_factory=KeyLocks)
