@@ -210,9 +210,9 @@ def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
 
 SLOW = """
 import sys
-from memoryd.adapters import chroma_link
-from memoryd.cli import main
-chroma_link.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
+from memoryd.adapters.chroma import worker_client
+from memoryd.cli.main import main
+worker_client.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
 sys.exit(main())
 """
 
@@ -457,7 +457,7 @@ def test_it_stops_in_time_though_its_worker_is_stuck(daemon: Daemon) -> None:
 
 SLOW_SNAPSHOT = """
 import sys, time
-from memoryd.adapters.shelf import FileShelf
+from memoryd.adapters.snapshot_file import FileShelf
 from memoryd.engine import snapshot
 
 def save(self, *given):

@@ -206,6 +206,10 @@ def _facts(found: Status) -> dict[str, str]:
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
     facts |= _store_facts(found.get("store", {}))
+    for tool, figures in found.get("calls", {}).items():
+        times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"
+        failed = f", {figures['errors']} failed" if figures["errors"] else ""
+        facts[tool] = f"{figures['calls']} calls{failed}, {times}"
     facts["RAM"] = size(found["resident_bytes"])
     disk = f"{size(found['disk_bytes'])} in {found['data_dir']}"
     facts["disk"] = f"{disk}, {size(found['disk_free_bytes'])} free"

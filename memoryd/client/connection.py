@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd import __version__
-from memoryd.client.errors import DaemonLost, GreetingLost, told, told_in_words
+from memoryd.client.errors import DaemonLost, GreetingLost, told
 from memoryd.errors import DaemonUnavailable, DaemonUnreachable, InvalidInput
 from memoryd.launch.start import Finder
 
@@ -25,6 +25,7 @@ Message = dict[str, Any]
 PROTOCOL = "2025-11-25"
 EXPECT = "notifications/memoryd/expect"  # ours alone, see `doors.expect`
 METHOD_UNKNOWN = -32601
+DETAILS = "memoryd/error"  # code, message and hint of an error, beside the words for a reader
 # A page of a thousand long memories is one line.
 LONGEST_LINE = 1 << 30
 
@@ -257,15 +258,14 @@ def _line(message: Message) -> bytes:
 def _result(message: Message) -> Message:
     """The result of a call and of the tool in it; raises what either refused."""
     if error := message.get("error"):
-        if message.get("id") is None and not (error.get("data") or {}).get("memoryd/error"):
-            text, hint = str(error.get("message", "")), "Send less at a time."
-            raise InvalidInput(text, code="call_too_long", hint=hint)
-        raise told_in_words(str(error.get("message", "")))
+        text, details = str(error.get("message", "")), (error.get("data") or {}).get(DETAILS)
+        if message.get("id") is None and not details:
+            raise InvalidInput(text, code="call_too_long", hint="Send less at a time.")
+        raise told(details or {"message": text})
     result: Message = message.get("result") or {}
     if result.get("isError"):
-        details = (result.get("_meta") or {}).get("memoryd/error")
         texts = [str(part.get("text", "")) for part in result.get("content") or []]
-        raise told(details) if details else told_in_words("\n".join(texts))
+        raise told((result.get("_meta") or {}).get(DETAILS) or {"message": "\n".join(texts)})
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,16 +35,7 @@ def told(error: Mapping[str, Any]) -> MemorydError:
     A code without a class of its own is one of the many that refuse input.
     """
     code, message = str(error.get("code", "")), str(error.get("message", ""))
+    if not code:  # not one of the daemon's own: of the protocol library, or of a stranger
+        return MemorydError(message or "The daemon refused the call without a reason.")
     kind = KINDS.get(code) or (StoreError if code.startswith("store_") else InvalidInput)
-    return kind(message, code=code or None, hint=str(error.get("hint", "")))
-
-
-# A resource is refused by a JSON-RPC error, which has a sentence only.
-SENTENCE = re.compile(r"Error \((?P<code>\w+)\): (?P<message>.*?)(?:\nTry: (?P<hint>.*))?", re.S)
-
-
-def told_in_words(text: str) -> MemorydError:
-    """The same from the words that a person would read."""
-    if found := SENTENCE.fullmatch(text):
-        return told({key: value or "" for key, value in found.groupdict().items()})
-    return MemorydError(text or "The daemon refused the call without a reason.")
+    return kind(message, code=code, hint=str(error.get("hint", "")))

@@ -111,6 +111,15 @@ class ClockDoubt(TypedDict):
     seconds_left: int
 
 
+class CallFigures(TypedDict):
+    """How many calls a tool had since the start, and percentiles of its latest."""
+
+    calls: int
+    errors: int
+    p50_ms: float
+    p99_ms: float
+
+
 class Status(TypedDict):
     """What the daemon says about itself. The counts are there once the memories are open."""
 
@@ -133,6 +142,7 @@ class Status(TypedDict):
     former_model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
     store: NotRequired[dict[str, Any]]
+    calls: NotRequired[dict[str, CallFigures]]
 
 
 class StoreOptions(TypedDict, total=False):

@@ -1,6 +1,6 @@
 """Memories and errors as clients read them: plain JSON values, times in ISO 8601 with zone.
 
-Recalled text goes out as data (`scrub_output`), in JSON strings, which it cannot end, and behind a
+Recalled text goes out as data (`sanitize`), in JSON strings, which it cannot end, and behind a
 notice. The same value is the structured answer and, written as JSON, the text.
 """
 

@@ -19,6 +19,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from memoryd import __version__
 from memoryd.doors import render
+from memoryd.doors.calls import Call
 from memoryd.doors.readiness import Gate
 from memoryd.doors.resources import (
     JSON,
@@ -37,6 +38,7 @@ from memoryd.doors.tools import Tools, UnknownTool
 from memoryd.errors import InvalidInput, MemorydError, NotFound, OutOfMemory
 
 log = structlog.get_logger()
+UNKNOWN = "unknown"  # stands for every name that is no tool: it may be anything
 RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
 
 
@@ -46,6 +48,7 @@ class McpServer:
     def __init__(self, gate: Gate, status: Status) -> None:
         self._resources = Resources(gate, status)
         self._tools = Tools(gate)
+        self.status = status
         self._running = 0
         self._idle = anyio.Event()
         self.lowlevel: Server[Any] = Server(
@@ -76,24 +79,37 @@ class McpServer:
         self, ctx: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         self._running += 1
+        name = params.name if self._tools.has(params.name) else UNKNOWN
         try:
-            found = await self._tools.call(params.name, params.arguments, ctx)
-        except UnknownTool as exc:
-            raise _protocol_error(types.INVALID_PARAMS, exc) from exc
-        except MemorydError as exc:
-            log.info("tool_refused", code=exc.code)
-            return _refusal(exc)
-        except MemoryError as exc:
-            log.error("tool_failed", tool=params.name, error="MemoryError", at=_place(exc))
-            return _refusal(OutOfMemory())
-        except Exception as exc:
-            log.error("tool_failed", tool=params.name, error=type(exc).__name__, at=_place(exc))
-            return _refusal(MemorydError(f"memoryd failed with {type(exc).__name__}."))
+            with self.status.calls.timed(name) as call:
+                return await self._answer(params, ctx, call)
         finally:
             self._running -= 1
             self._idle.set()
-        text = types.TextContent(type="text", text=json.dumps(found, ensure_ascii=False))
-        return types.CallToolResult(content=[text], structured_content=found)
+
+    async def _answer(
+        self, params: types.CallToolRequestParams, ctx: Any, call: Call
+    ) -> types.CallToolResult:
+        """The tool's answer or its refusal; `call` is told which."""
+        try:
+            found = await self._tools.call(params.name, params.arguments, ctx)
+        except UnknownTool as exc:
+            call.outcome = exc.code
+            raise _protocol_error(types.INVALID_PARAMS, exc) from exc
+        except MemorydError as exc:
+            told = exc
+        except MemoryError as exc:
+            log.error("tool_failed", tool=params.name, error="MemoryError", at=_place(exc))
+            told = OutOfMemory()
+        except Exception as exc:
+            log.error("tool_failed", tool=params.name, error=type(exc).__name__, at=_place(exc))
+            told = MemorydError(f"memoryd failed with {type(exc).__name__}.")
+        else:
+            call.counts = _counts(found)
+            text = types.TextContent(type="text", text=json.dumps(found, ensure_ascii=False))
+            return types.CallToolResult(content=[text], structured_content=found)
+        call.outcome = told.code
+        return _refusal(told)
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[LISTED])
@@ -143,6 +159,11 @@ class McpServer:
         text = types.TextContent(type="text", text=PROMPT_TEXT)
         message = types.PromptMessage(role="user", content=text)
         return types.GetPromptResult(description=PROMPT.description, messages=[message])
+
+
+def _counts(found: dict[str, Any]) -> dict[str, int]:
+    """How many of what an answer holds, for the log."""
+    return {key: len(value) for key, value in found.items() if isinstance(value, list)}
 
 
 def _place(exc: Exception) -> str:

@@ -14,11 +14,14 @@ import anyio.to_thread
 
 from memoryd import __version__
 from memoryd.doors import render
+from memoryd.doors.calls import CallLog
 from memoryd.doors.readiness import Gate
 from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError, StoreUnavailable
 from memoryd.ports import Progress
 
+GAUGES = {"disk_bytes", "disk_free_bytes", "pending_vectors", "resident_bytes", "sessions"}
+GAUGES |= {"uptime_seconds"}
 PATIENCE = 5.0  # seconds for the store to answer: it may be repairing itself
 SLOW = StoreUnavailable("The store is busy with itself.", hint="Ask again in a while.")
 
@@ -30,6 +33,7 @@ class Status:
         self._gate = gate
         self._data_dir = data_dir
         self.socket = ""  # where the daemon listens, once it does
+        self.calls = CallLog()
         self._started = time.monotonic()
 
     async def read(self) -> dict[str, Any]:
@@ -44,6 +48,8 @@ class Status:
             "disk_bytes": await anyio.to_thread.run_sync(_disk, self._data_dir),
             "disk_free_bytes": await anyio.to_thread.run_sync(_free, self._data_dir),
         }
+        if calls := self.calls.summary():
+            found["calls"] = calls
         so_far = self._gate.progress
         if so_far is not None:
             found["progress"] = asdict(so_far[0]) | {"seconds": round(so_far[1], 1)}
@@ -61,6 +67,17 @@ class Status:
             doubt["believed"] = render.moment(doubt["believed"], engine.zone)
             doubt["seconds_left"] = round(doubt["seconds_left"])
         return found | state | {"store": await _store(engine)}
+
+    async def metrics(self) -> str:
+        """The same figures in the text format that Prometheus reads."""
+        found = await self.read()
+        lines = ["# TYPE memoryd_ready gauge", f"memoryd_ready {int(found['health'] == 'ready')}"]
+        for key in GAUGES & found.keys():
+            lines += [f"# TYPE memoryd_{key} gauge", f"memoryd_{key} {found[key]}"]
+        lines.append("# TYPE memoryd_memories gauge")
+        for type_, count in found.get("memories", {}).items():
+            lines.append(f'memoryd_memories{{type="{type_}"}} {count}')
+        return "\n".join([*lines, *self.calls.metrics(), ""])
 
 
 async def _store(engine: Engine) -> dict[str, Any]:

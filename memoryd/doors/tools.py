@@ -58,9 +58,13 @@ class Tools:
             "clear_context": _clear_context,
         }
 
+    def has(self, name: str) -> bool:
+        """Whether there is a tool of this name, advertised or not."""
+        return name in self._calls or name in self._session_calls
+
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
         """The tool's answer; UnknownTool, or MemorydError with a code, a sentence and a hint."""
-        if name not in self._calls and name not in self._session_calls:
+        if not self.has(name):
             names = ", ".join(tool.name for tool in TOOLS)
             raise UnknownTool(f"There is no tool {name[:100]!r}.", hint=f"Use one of {names}.")
         if name in owner.CALLS:

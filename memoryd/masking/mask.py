@@ -1,7 +1,7 @@
 """Secrets do not belong into a memory: what looks like a credential is masked.
 
 `mask` is pure, linear in the text, and changes nothing but the credentials it finds; masked
-text has none left. Shapes are in `scrub_patterns`, names ("password: ...") in `scrub_named`.
+text has none left. Shapes are in `vendors`, names ("password: ...") in `named`.
 """
 
 from __future__ import annotations

@@ -185,8 +185,9 @@ async def test_a_resource_error_keeps_its_code_too() -> None:
 
     def script(server: LineServer, message: Message) -> Message:
         code = "not_found" if message["params"]["uri"].endswith("gone") else "warming"
-        text = f"Error ({code}): Not now.\nTry: Later."
-        return {"id": message["id"], "error": {"code": -32002, "message": text}}
+        details = {"code": code, "message": "Not now.", "hint": "Later."}
+        error = {"code": -32002, "message": "In words.", "data": {"memoryd/error": details}}
+        return {"id": message["id"], "error": error}
 
     async with listening(script) as (_, path), Client(path) as memory:
         assert await memory.get("gone") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
@@ -57,6 +58,33 @@ def test_health_says_that_it_lives_and_nothing_else(daemon: Daemon) -> None:
     assert found["health"] == "ready"
     assert set(found) == {"health", "version"}
     assert get(daemon, "/health", Host="evil.example").status_code == 421
+
+
+def test_metrics_are_told_behind_the_token(daemon: Daemon, token: str) -> None:
+    assert get(daemon, "/metrics").status_code == 401
+    daemon.tool("search_memories", query="anything")
+    answer = get(daemon, "/metrics", Authorization=f"Bearer {token}")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    names = {line.partition("{")[0].partition(" ")[0] for line in answer.text.splitlines()}
+    assert {"memoryd_ready", "memoryd_memories", "memoryd_resident_bytes"} <= names
+    searched = 'memoryd_calls_total{tool="search_memories",outcome="ok"}'
+    assert any(line.startswith(searched) for line in answer.text.splitlines())
+
+
+def test_every_call_is_one_event_in_the_log(daemon: Daemon) -> None:
+    """What it cost and how it ended; an unknown name could be anything, so it is not written."""
+    daemon.tool("search_memories", query="a kettle")
+    daemon.call("tools/call", name="store_memory", arguments={"content": ""})
+    daemon.call("tools/call", name="made_up", arguments={})
+    logged = [json.loads(line) for line in daemon.log.read_text().splitlines() if "{" in line]
+    calls = [event for event in logged if event["event"] == "call"][-3:]
+    assert [call["tool"] for call in calls] == ["search_memories", "store_memory", "unknown"]
+    assert [call["outcome"] for call in calls] == ["ok", "content_empty", "tool_unknown"]
+    assert all(call["ms"] >= 0 for call in calls)
+    assert calls[0]["results"] >= 0
+    figures = daemon.status()["calls"]["store_memory"]
+    assert figures["errors"] >= 1
+    assert figures["p99_ms"] >= figures["p50_ms"]
 
 
 def test_other_paths_are_closed(daemon: Daemon, token: str) -> None:

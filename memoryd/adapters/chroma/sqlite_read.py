@@ -280,7 +280,7 @@ def _replay(found: dict[str, _Found], operation: int, id: str, meta: dict[str, A
 
 
 def _rows(found: dict[str, _Found], dimension: int) -> Iterator[rows.Row]:
-    """Rows for `chroma_rows.to_records`: a memory that lost a vector waits for all of them."""
+    """Rows for `rows.to_records`: a memory that lost a vector waits for all of them."""
     lost = {row.meta.get(rows.OF, id) for id, row in found.items() if row.vector is None}
     for id, row in found.items():
         if row.meta.get(rows.OF, id) not in lost and row.vector is not None:

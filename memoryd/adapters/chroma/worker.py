@@ -164,10 +164,6 @@ def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str
     }
 
 
-if __name__ == "__main__":
-    main()
-
-
 def take_lock(data_dir: Path, owner: int, wait: float) -> None:
     """Hold `<data_dir>/lock` until this process dies; StoreBusy if another keeps it.
 
@@ -209,3 +205,7 @@ def _holder(handle: int) -> dict[str, int]:
     if not isinstance(found, dict):
         return {}
     return {key: pid for key, pid in found.items() if isinstance(pid, int)}
+
+
+if __name__ == "__main__":
+    main()

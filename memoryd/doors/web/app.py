@@ -16,7 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,6 +35,7 @@ from memoryd.settings import DoorSettings
 
 HOST_REFUSED = "This host is not served here. To serve it, name it in doors.http_allowed_hosts."
 OPEN_PATHS = ("/health",)  # says that it lives, and nothing else
+PROMETHEUS = "text/plain; version=0.0.4"
 
 
 class Guard:
@@ -114,8 +115,11 @@ def web_app(
     async def health(request: Request) -> JSONResponse:
         return JSONResponse({"health": gate.stage, "version": __version__})
 
+    async def metrics(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(await server.status.metrics(), media_type=PROMETHEUS)
+
     app: Starlette = server.lowlevel.streamable_http_app(
-        custom_starlette_routes=[Route("/health", health)],
+        custom_starlette_routes=[Route("/health", health), Route("/metrics", metrics)],
         max_request_body_size=doors.max_line_bytes,
         session_idle_timeout=doors.http_session_idle,
         max_sessions=None,  # see `Sessions`

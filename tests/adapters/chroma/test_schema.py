@@ -20,23 +20,22 @@ from tests.processes import environment
 NEXT = """
 import sys
 from pathlib import Path
-from memoryd.adapters import chroma_collection, chroma_migrate, chroma_open
-from memoryd.adapters import chroma_rows, chroma_start
+from memoryd.adapters.chroma import collection, open, rows, start
 
-for module in (chroma_collection, chroma_migrate, chroma_open, chroma_start):
+for module in (collection, open, start):
     module.SCHEMA = 2
-old, chroma_rows.SESSION = chroma_rows.SESSION, "memoryd:session"
+old, rows.SESSION = rows.SESSION, "memoryd:session"
 
 def renamed(row):
-    meta = {chroma_rows.SESSION if key == old else key: value for key, value in row.meta.items()}
-    return chroma_rows.Row(row.id, row.document, meta, row.vector)
+    meta = {rows.SESSION if key == old else key: value for key, value in row.meta.items()}
+    return rows.Row(row.id, row.document, meta, row.vector)
 
 if sys.argv[2] == "migrates":
-    chroma_migrate.MIGRATIONS[1] = renamed
-from tests.adapters.vaults import vault
+    start.MIGRATIONS[1] = renamed
+from tests.adapters.chroma.worker_stores import vault
 opened = vault(Path(sys.argv[1]))
 import json
-records, _ = chroma_rows.to_records(opened.method("page")(0, 100))
+records, _ = rows.to_records(opened.method("page")(0, 100))
 print(json.dumps([opened.facts(), {r.memory.id: r.memory.session_id for r in records},
                   [len(r.passages) for r in records]]))
 opened.close()

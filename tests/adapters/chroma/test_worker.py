@@ -29,9 +29,9 @@ IDENTITY = Identity("test-model", 8)
 OWNER = """
 import sys, anyio
 from pathlib import Path
-from memoryd.adapters.chroma import open_chroma
+from memoryd.adapters.chroma.store import open_chroma
 from memoryd.settings import StoreSettings
-from tests.adapters.test_store_worker import IDENTITY, record
+from tests.adapters.chroma.test_worker import IDENTITY, record
 
 async def main(folder, busy):
     async with open_chroma(StoreSettings(), Path(folder), IDENTITY) as store:

@@ -60,7 +60,7 @@ def test_processes_that_prepare_at_once_all_succeed(tiny: Path, tmp_path: Path) 
     program = (
         "import sys; from pathlib import Path\n"
         "from memoryd.adapters.embed.resolve import resolve\n"
-        "from memoryd.adapters import embed_graph\n"
+        "from memoryd.adapters.embed import graph\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "made = resolve(sys.argv[1], Path(sys.argv[2]))\n"
         "print(made.folder, len(list(made.folder.iterdir())))\n"
