@@ -37,10 +37,10 @@ USUAL_SPREAD, PRIOR = 0.08, 10
 LESS = 1e-5  # what a sum of float32 can be off
 ENOUGH = 0.3  # points that must speak for a memory before a nudge counts in full
 # When words are trusted; see `trust`.
-AGREEMENT = 0.3  # what the words of memories near by meaning count beside coverage
-NEAREST = 4  # how many are near: so many times the root of how many there are
+AGREEMENT = 0.4  # what the words of memories near by meaning count beside coverage
 NAMED = 0.3  # the same for a query that names a speaker
-LEAST_EVIDENCE, FULL_EVIDENCE = 0.03, 0.15  # words are silent below, have full weight above
+NEAREST = 4  # how many are near: so many times the root of how many there are
+FULL_EVIDENCE = 0.18  # words are silent without any, and have full weight from here on
 # A memory with nearly all words of the query, with far more of them than chance gives, or with a
 # rare number of the query is taken at its word, whatever else is known.
 SURE_COVERAGE, SURE_BEYOND_CHANCE, SURE_TRUST = 0.9, 0.4, 0.5
@@ -123,7 +123,7 @@ def trust(view: View, signals: Signals, near: NDArray[np.intp], said: NDArray[np
     beyond_chance = coverage - view.words.chance_coverage()
     evidence = beyond_chance + AGREEMENT * math.log(max(shared, 1e-3) / spread)
     evidence += NAMED * view.names_speaker
-    known = (evidence - LEAST_EVIDENCE) / (FULL_EVIDENCE - LEAST_EVIDENCE)
+    known = evidence / FULL_EVIDENCE
     # As if a few more memories shared no word: the only memory there is has no crowd about it.
     average = float(np.dot(signals.words, view.allowed)) / (memories + PRIOR)
     known = min(1.0, known) * min(1.0, CROWD / max(average, 1e-6))
