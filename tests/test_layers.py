@@ -104,5 +104,6 @@ def test_the_test_sees_a_wrong_arrow(tmp_path: Path) -> None:
     """The reading of imports is itself right: this test can fail."""
     file = tmp_path / "x.py"
     file.write_text("def f():\n    from memoryd.adapters import chroma\n    import torch.nn\n")
-    assert {"memoryd.adapters.chroma.store", "torch.nn"} <= set(imports(file))
-    assert ours("memoryd.adapters.chroma.store") == PACKAGE / "adapters" / "chroma.py"
+    assert {"memoryd.adapters.chroma", "torch.nn"} <= set(imports(file))
+    assert ours("memoryd.adapters.chroma") == PACKAGE / "adapters" / "chroma" / "__init__.py"
+    assert ours("memoryd.adapters.chroma.store") == PACKAGE / "adapters" / "chroma" / "store.py"
