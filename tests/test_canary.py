@@ -63,8 +63,8 @@ elif "serve" in sys.orig_argv:
     import asyncio
     from memoryd.adapters.embed.hash import HashEncoder
     before(HashEncoder, "encode", lambda self, texts, **more: [t for t in texts if "in-model" in t])
-    from memoryd.engine.engine import Engine
-    real = Engine.search
+    from memoryd.engine.search.search import Recall
+    real = Recall.search
     async def search(self, query, **more):
         if "in-task" in query:
             asyncio.get_running_loop().create_task(failing(query))
@@ -75,7 +75,7 @@ elif "serve" in sys.orig_argv:
         return await real(self, query, **more)
     async def failing(text):
         boom(text)
-    Engine.search = search
+    Recall.search = search
 """
 MARKS = [
     f"explode-{how} in-{where}"
@@ -259,9 +259,10 @@ def test_memory_text_is_in_no_file_but_those_of_the_store(cage: Cage) -> None:
     before = dict(cage.written())  # the next start begins a new file for its first words
     damage(cage)
     assert cage.verb("search", "x").returncode == 1
-    refused = cage.verb("serve")
-    assert refused.returncode == 1
-    cage.outside.append(refused.stderr)
+    for verb in ("status", "doctor"):
+        told = cage.verb(verb)
+        assert told.returncode == 1
+        cage.outside += [told.stdout, told.stderr]
     found = [*before.items(), *cage.written()]
     assert {"daemon.log", "daemon.start"} <= {path.name for path, _ in found}
     assert [(path.name, data) for path, data in found if CANARY.encode() in data] == []

@@ -43,17 +43,19 @@ metadata = st.dictionaries(keys, values, max_size=4)
 
 
 def memory(number: int, draw: Any) -> Memory:
-    """One memory whose id and name no other has."""
+    """One memory whose id and name no other has. What is pinned has no end."""
+    pinned = draw(st.booleans())
+    ends = st.none() | st.floats(FUTURE, 2 * FUTURE).map(lambda at: round(at, 6))
     return Memory(
         id=f"{number:020x}",
         type=draw(st.sampled_from(MemoryType)),
         content=f"{number} {draw(words)}",
         created_at=round(draw(st.floats(0, FUTURE)), 6),
-        expires_at=draw(st.none() | st.floats(FUTURE, 2 * FUTURE).map(lambda at: round(at, 6))),
+        expires_at=None if pinned else draw(ends),
         metadata=draw(metadata),
         name=draw(st.none() | labels.map(lambda found: f"{found} {number}")),
         session_id=draw(st.none() | labels),
-        pinned=draw(st.booleans()),
+        pinned=pinned,
     )
 
 
@@ -178,7 +180,7 @@ def test_a_restored_store_exports_what_was_exported_before(
         "#": {"": {"deep": [[], {}]}},
     }
     item = Memory(
-        f"{7:020x}", MemoryType.FACT, "Odd.", 0.000001, FUTURE + 0.5, odd, "a name", "s 1", True
+        f"{7:020x}", MemoryType.FACT, "Odd.", 0.000001, FUTURE + 0.5, odd, "a name", "s 1"
     )
     daemon = Daemon(tmp_path / "data").start()
     data = ["--data-dir", str(tmp_path / "data"), "--socket", str(daemon.socket)]
