@@ -24,6 +24,8 @@ from tests.daemons import Lines
 from tests.homes import ASK, MEMORYD, Home
 from tests.processes import free_port
 
+pytestmark = pytest.mark.slow
+
 CANARY = "canaryq7f3zx"
 PLANTED = """
 import gc, sys, threading, warnings

@@ -16,6 +16,8 @@ import pytest
 
 from tests.homes import Home
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 INSTALLED = ROOT / ".venv-clients"
 HERE = Path(__file__).parent / "clients"

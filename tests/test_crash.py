@@ -8,7 +8,11 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from scripts.bench.crash import VICTIMS, run
+
+pytestmark = pytest.mark.slow
 
 
 def test_no_kill_loses_an_acknowledged_answer() -> None:

@@ -136,6 +136,7 @@ def test_a_directory_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> Non
     assert "Traceback" not in daemon.log.read_text()
 
 
+@pytest.mark.slow
 def test_another_model_in_the_configuration_takes_the_store_over(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="The charging dock is behind the door.")
@@ -159,6 +160,7 @@ def store_doors_and_kill(daemon: Daemon, count: int) -> None:
     daemon.stop(signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
     try:
@@ -189,6 +191,7 @@ def test_a_start_with_another_collection_says_what_else_is_there(tmp_path: Path)
         other.stop()
 
 
+@pytest.mark.slow
 def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="100").start()
     try:
@@ -217,6 +220,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_status_tells_that_a_slow_opening_goes_on(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
     daemon.tool("store_memory", content="patience")
@@ -353,6 +357,7 @@ def test_expired_memories_go_by_themselves(daemon: Daemon) -> None:
     assert daemon.tool("search_memories", query="short lived 1")["results"] == []
 
 
+@pytest.mark.slow
 def test_many_clients_end_with_exactly_what_they_stored(daemon: Daemon) -> None:
     """50 clients, 200 mixed calls each: nothing lost, nothing twice, nobody else's session."""
     daemon.start()
@@ -440,6 +445,7 @@ def test_a_socket_that_is_in_use_is_not_taken_away(daemon: Daemon, tmp_path: Pat
     assert daemon.status()["data_dir"] == str(daemon.folder)
 
 
+@pytest.mark.slow
 def test_it_stops_in_time_though_its_worker_is_stuck(daemon: Daemon) -> None:
     daemon.start()
     worker = daemon.status()["store"]["pid"]
@@ -470,6 +476,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [True, False], ids=["while it is written", "before"])
 def test_a_slow_snapshot_delays_no_stop(daemon: Daemon, begun: bool) -> None:
     """The end of a large store: it does not wait for the snapshot, and the store is closed in

@@ -20,6 +20,8 @@ from tests import homes
 from tests.daemons import INITIALIZE
 from tests.homes import Home
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [f"The robot parked in bay {n} of hall {n % 7}." for n in range(220)]
 SEARCH = "".join(
     json.dumps({"jsonrpc": "2.0", **message}) + "\n"

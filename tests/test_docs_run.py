@@ -27,6 +27,8 @@ from memoryd.cli.options import UsageError
 from tests.daemons import INITIALIZE
 from tests.processes import environment, free_port
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ENTRIES = sorted(

@@ -25,6 +25,8 @@ from memoryd.doors.owner import ARGUMENTS
 from memoryd.doors.schemas import TOOLS
 from tests.daemons import INITIALIZE, Daemon, Lines
 
+pytestmark = pytest.mark.slow
+
 CASES = int(os.environ.get("FUZZ_CASES", "10000"))
 SEED = int(os.environ.get("FUZZ_SEED", random.SystemRandom().randrange(1 << 32)))
 BATCH = 25  # cases that share a connection

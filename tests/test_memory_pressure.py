@@ -12,6 +12,8 @@ import pytest
 from memoryd.doors.lines import BadLine, LineBuffer, parse
 from tests.daemons import Daemon, Lines
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1 << 20
 
 

@@ -22,6 +22,8 @@ from memoryd.errors import MemorydError
 from tests.daemons import INITIALIZE
 from tests.homes import Home
 
+pytestmark = pytest.mark.slow
+
 COUNT = 130  # more than one flush of the index
 LOSSES: dict[str, Callable[[Path], object]] = {
     "data directory deleted": shutil.rmtree,

@@ -16,6 +16,8 @@ from memoryd.engine.engine import Engine
 from memoryd.settings import Config, MemorySettings
 from memoryd.wiring.engine import load_encoder, open_engine
 
+pytestmark = pytest.mark.slow
+
 FACTS = json.loads((Path(__file__).parent / "data" / "facts.json").read_text())
 QUESTIONS = [(row["question"], row["fact"]) for row in FACTS if "question" in row]
 CHAT = (

@@ -24,6 +24,8 @@ from memoryd.model import Memory, MemoryType
 from memoryd.ports import Identity, Passage, Record
 from tests.daemons import Daemon
 
+pytestmark = pytest.mark.slow
+
 FUTURE = 4_102_444_800.0  # what has expired is not exported
 text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 words = text.map(lambda found: f"x{found}")

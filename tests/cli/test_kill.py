@@ -15,6 +15,8 @@ from memoryd.cli.main import main
 from tests.daemons import Daemon
 from tests.processes import is_running
 
+pytestmark = pytest.mark.slow
+
 Capture = pytest.CaptureFixture[str]
 
 

@@ -222,6 +222,7 @@ def _patiently(ask: Callable[[], httpx.Response]) -> httpx.Response:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost:"], ids=["none", "half"])
 def test_the_http_door_waits_for_headers_a_while_only(narrow: Daemon, first: bytes) -> None:
     port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
@@ -230,6 +231,7 @@ def test_the_http_door_waits_for_headers_a_while_only(narrow: Daemon, first: byt
         assert link.recv(1) == b""
 
 
+@pytest.mark.slow
 def test_the_http_door_waits_for_the_headers_of_each_request(narrow: Daemon) -> None:
     port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
     with socket.create_connection(("127.0.0.1", port), timeout=60) as link:

@@ -71,6 +71,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
+@pytest.mark.slow
 async def test_forget_tells_the_truth_if_the_worker_dies_before_its_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ async def test_a_needle_in_a_long_memory_is_found_with_its_passage(engine: Engin
     assert len(page.hits) == 1
 
 
+@pytest.mark.slow
 async def test_ten_thousand_memories_are_all_there_after_a_restart_too(tmp_path: Path) -> None:
     config, texts = configured(tmp_path, "hash"), sentences(10_000)
     ids: dict[str, str] = {}
@@ -189,6 +191,7 @@ async def test_expired_while_the_engine_was_down_is_swept_at_start(tmp_path: Pat
         assert await engine._parts.store.count() == 1
 
 
+@pytest.mark.slow
 async def test_the_worker_is_killed_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
     config, texts = configured(tmp_path, "hash"), sentences(400)
     stored: list[str] = []

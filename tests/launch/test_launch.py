@@ -22,6 +22,8 @@ from memoryd import daemon_record
 from tests.homes import Home
 from tests.processes import is_running
 
+pytestmark = pytest.mark.slow
+
 PLENTY = 10.0  # seconds for an answer that takes one or two: far below the thirty it once took
 OTHER = {"sdk": "shell", "shell": "sdk"}
 

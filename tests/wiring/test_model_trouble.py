@@ -24,6 +24,8 @@ from tests.daemons import Daemon
 from tests.engine.test_engine_real import configured
 from tests.processes import is_running, until
 
+pytestmark = pytest.mark.slow
+
 DOCK = "The charging dock is behind the kitchen door."
 SECRET = "words of a library that no log may hold"
 

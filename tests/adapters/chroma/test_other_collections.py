@@ -17,6 +17,8 @@ from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, assert_same, record
 from tests.processes import environment
 
+pytestmark = pytest.mark.slow
+
 MINE, THEIRS = StoreSettings(sync_threshold=10), StoreSettings(sync_threshold=10, collection="work")
 KEPT = [
     record("same-id", content="theirs"),

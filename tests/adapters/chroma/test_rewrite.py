@@ -20,6 +20,8 @@ from tests.adapters.chroma.worker_stores import COUNT
 from tests.paths import ROOT
 from tests.processes import environment
 
+pytestmark = pytest.mark.slow
+
 CANARY = "canary-of-forgotten-things"
 
 
@@ -32,7 +34,7 @@ def holds(folder: Path, word: str) -> list[str]:
 
 def test_killed_at_any_step_the_old_or_the_new_store_is_whole(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.adapters.vaults", str(tmp_path)],
+        [sys.executable, "-m", "tests.adapters.chroma.worker_stores", str(tmp_path)],
         cwd=ROOT,
         env=environment(),
         capture_output=True,

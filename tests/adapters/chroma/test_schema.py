@@ -16,6 +16,8 @@ from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 from tests.paths import ROOT
 from tests.processes import environment
 
+pytestmark = pytest.mark.slow
+
 # A memoryd of the next version: it calls the session's key by another name.
 NEXT = """
 import sys

