@@ -172,7 +172,11 @@ def exchange(daemon: Daemon, sent: list[Case]) -> None:
         sender = threading.Thread(target=lines.sock.sendall, args=(b"\n".join(data) + b"\n",))
         sender.start()
         while wanted:
-            line = lines._file.readline()
+            try:
+                line = lines._file.readline()
+            except TimeoutError:
+                missing = {id: str(sent[int(id[5:])])[:500] for id in wanted - {"last"}}
+                raise AssertionError(f"no answer to {wanted}: {missing}") from None
             assert line, "the daemon closed the connection"
             assert not [word for word in NEVER if word in line], line[:2000]
             answer = json.loads(line)
