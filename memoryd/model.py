@@ -98,6 +98,7 @@ class Page:
 
     hits: tuple[Hit, ...]
     warnings: tuple[str, ...] = ()
+    timings: Mapping[str, float] | None = None  # step: seconds, if the search explains itself
 
 
 @dataclass(frozen=True, slots=True)

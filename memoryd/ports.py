@@ -111,12 +111,12 @@ class Snapshot:
         return [int(key) for key in self.arrays["key"]]
 
     def pieces(self) -> Iterator[Piece]:
-        """As a shelf takes it."""
+        """The snapshot as `SnapshotFile.save` takes it."""
         yield from self.arrays.items()
         yield "text", self.texts
 
 
-class Shelf(Protocol):
+class SnapshotFile(Protocol):
     """Where a snapshot of the index is kept between starts. Derived: losing it costs time."""
 
     def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:

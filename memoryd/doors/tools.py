@@ -115,7 +115,7 @@ def _bounded(page: Page) -> Page:
         size += CHARS_A_TOKEN * cost(hit)
         if fit and size > ANSWER_CHARS:
             warning = f"Only {fit} of {len(page.hits)} results fit into one answer."
-            return Page(page.hits[:fit], (*page.warnings, warning))
+            return Page(page.hits[:fit], (*page.warnings, warning), page.timings)
         fit += 1
     return page
 

@@ -19,10 +19,10 @@ PACE = 20  # memories that leave the index before others have their turn
 
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
-    """The passages of a memory, read together with who said it. Where a former model searches,
+    """The passages of a memory, read together with who said it. Where a previous model searches,
     it reads it as well. Who stores asks before anything is locked: nobody waits for a model."""
-    if former := parts.embedding.former:
-        await former.prepare(memory)
+    if previous := parts.embedding.previous_model:
+        await previous.prepare(memory)
     return await parts.embedding.document(memory.content, lead_of(memory))
 
 
@@ -47,8 +47,8 @@ async def commit(parts: Parts, record: Record) -> None:
         try:
             parts.index.put(record, found)
             slot = parts.index.slot(record.memory.id)
-            if parts.embedding.former and slot is not None:
-                parts.embedding.former.follow(record.memory, slot)
+            if parts.embedding.previous_model and slot is not None:
+                parts.embedding.previous_model.on_stored(record.memory, slot)
         except MemoryError:
             # It is in the store, and the index may hold half of it: better none than a wrong one.
             raise SystemExit("memoryd: out of memory; the index must be built anew") from None
@@ -64,8 +64,8 @@ async def drop(parts: Parts, ids: list[str]) -> set[str]:
         for number, id in enumerate(ids, start=1):
             parts.index.remove(id)
             parts.snapshots.erase(id)
-            if parts.embedding.former:
-                parts.embedding.former.drop(id)
+            if parts.embedding.previous_model:
+                parts.embedding.previous_model.drop(id)
             if number % PACE == 0:  # others have their turn; each memory goes whole
                 await anyio.lowlevel.checkpoint()
     return gone

@@ -18,18 +18,18 @@ from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.snapshot import NoShelf, Snapshots
+from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
-from memoryd.engine.models.previous_model import Former, Stock
+from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.engine.parts import Parts
 from memoryd.engine.rescue import Rescue
-from memoryd.engine.search.search import Recall
+from memoryd.engine.search.search import Search
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.model import DAY, MICRO, Lifetimes
-from memoryd.ports import Backup, ClockRecord, Encoder, Reranker, Shelf, Store, Watch
+from memoryd.ports import Backup, ClockRecord, Encoder, Reranker, SnapshotFile, Store, Watch
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -50,7 +50,7 @@ class Engine:
         self.set_context = memories.set_context
         self.get_context = memories.get_context
 
-        self.search = Recall(parts).search
+        self.search = Search(parts).search
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
@@ -92,7 +92,7 @@ class Engine:
     def state(self) -> dict[str, Any]:
         """Counts and model, for status."""
         index, encoder = self._parts.index, self._parts.embedding.encoder
-        former = self._parts.embedding.former
+        previous = self._parts.embedding.previous_model
         counts, next_expiry = index.census(self._parts.clock())
         return {
             "memories": {str(type): count for type, count in counts.items()},
@@ -101,7 +101,7 @@ class Engine:
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
-            "former_model": former.model if former else None,
+            "former_model": previous.model if previous else None,
             "model_trouble": None if encoder else self._parts.embedding.trouble(),
         }
 
@@ -129,22 +129,23 @@ class Engine:
         """A model has arrived: from now on it serves."""
         self._parts.embedding.attach(encoder)
 
-    def keep_former(self, shelf: Shelf) -> None:
-        """Where vectors of a former model are kept, to be removed when they have served."""
-        self._parts.embedding.former_shelf = shelf
+    def keep_previous_vectors(self, snapshot_file: SnapshotFile) -> None:
+        """Where vectors of a previous model are kept, to be removed when they have served."""
+        self._parts.embedding.previous_vectors = snapshot_file
 
-    async def lend(self, former: Former, stock: Stock) -> None:
-        """Search by the former model until the new one has made all vectors."""
-        self._parts.embedding.former = former  # first, so that it hears of all that goes meanwhile
+    async def use_previous_model(self, previous: PreviousModel, saved: SavedVectors) -> None:
+        """Search by the previous model until the new one has made all vectors."""
+        # Before loading, so that it is told of every memory that is forgotten meanwhile.
+        self._parts.embedding.previous_model = previous
         try:
-            await former.take_up(self._parts.index, stock)
+            await previous.load(self._parts.index, saved)
         except BaseException:
-            self._parts.embedding.former = None  # or searches would wait for it for ever
+            self._parts.embedding.previous_model = None  # or searches would wait for it for ever
             raise
 
-    async def cover(self, former: Former) -> None:
-        """Have the former model make vectors of what came after it."""
-        await former.cover(self._parts.index)
+    async def complete_previous_model(self, previous: PreviousModel) -> None:
+        """Have the previous model make vectors of what came after it."""
+        await previous.embed_missing(self._parts.index)
 
     def attach_reranker(self, reranker: Reranker | None, trouble: str = "") -> None:
         """A second look at the first results from now on; or why there is none."""
@@ -163,7 +164,7 @@ async def run_engine(
     encoder: Encoder | None,
     dimension: int,
     clock: Callable[[], float] = time.time,
-    shelf: Shelf | None = None,
+    snapshot_file: SnapshotFile | None = None,
     model: str = "",
     watch: Watch | None = None,
     clock_record: ClockRecord | None = None,
@@ -171,13 +172,15 @@ async def run_engine(
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then serve inside the block.
 
-    `shelf` keeps a snapshot of the index between starts, good for the vectors of `model`.
+    `snapshot_file` keeps a snapshot of the index between starts, good for the vectors of `model`.
     `watch` is told how far the loading is. `clock_record` keeps the time that was seen last.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
     index = Index(dimension, exact_limit=exact)
-    snapshots = Snapshots(index, shelf or NoShelf(), {"model": model, "dimension": dimension})
+    snapshots = Snapshots(
+        index, snapshot_file or NoSnapshotFile(), {"model": model, "dimension": dimension}
+    )
     await snapshots.load(store, watch)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
     ticks = partial(_now, clock, not config.memory.timezone)

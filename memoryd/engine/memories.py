@@ -103,7 +103,7 @@ class Memories:
         passages = await commits.embed(self._parts, asked)
         async with self._parts.locks.hold(keys_of(asked)):
             stored = await self._settle(Record(asked, passages))
-        if not passages and self._parts.embedding.former is None:
+        if not passages and self._parts.embedding.previous_model is None:
             warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
         return replace(stored, warnings=warnings)
 
@@ -195,7 +195,7 @@ class Memories:
         return await self.store(content, MemoryType.CONVERSATION, **options)
 
     async def set_context(self, key: str, value: str, **options: Any) -> Stored:
-        """Keep `value` under `key` until the end of the day; the former value is gone."""
+        """Keep `value` under `key` until the end of the day; the previous value is gone."""
         return await self.store(value, MemoryType.CONTEXT, name=_context_name(key), **options)
 
     async def get_context(self, key: str) -> str | None:

@@ -85,8 +85,8 @@ class Imports:
         # A look before the model is asked: what is there already costs nothing.
         if not (found := self._judged(memory, overwrite)).changed:
             return found
-        if passages and (former := self._parts.embedding.former):
-            await former.prepare(memory)
+        if passages and (previous := self._parts.embedding.previous_model):
+            await previous.prepare(memory)
         vectors = passages or await commits.embed(self._parts, memory)
         async with self._parts.locks.hold(keys_of(memory)):
             while True:

@@ -108,7 +108,7 @@ class Upkeep:
                 for id in waiting[start : start + GROUP]:
                     tasks.start_soon(self._memories.embed_pending, id)
         if self._parts.embedding.encoder and not self._parts.index.pending:
-            self._parts.embedding.let_former_go()
+            self._parts.embedding.retire_previous_model()
         return len(waiting)
 
     async def purge(self) -> None:
@@ -116,7 +116,7 @@ class Upkeep:
         if self.doubt is None:
             await self.cleanup_expired()
         self._parts.snapshots.clear()
-        self._parts.embedding.forget_former_vectors()
+        self._parts.embedding.delete_previous_vectors()
         await self._parts.store.purge()
         await self._parts.snapshots.save()
 

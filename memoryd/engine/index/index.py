@@ -23,7 +23,7 @@ from memoryd.engine.index.words import WordIndex
 from memoryd.model import Filter, Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
 
-FORMER = 1024  # removed memories that are remembered while somebody searches
+MAX_REPLACED = 1024  # removed memories that are remembered while somebody searches
 Held = TypeVar("Held")
 
 
@@ -53,7 +53,7 @@ class Index:
         self._ids: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._facts: dict[bytes, set[int]] = {}
-        self.stamps: Stamps[Entry] = Stamps()
+        self.slot_versions: SlotVersions[Entry] = SlotVersions()
         self._layout: Layout | None = None
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Index:
     @property
     def changes(self) -> int:
         """How often a memory was entered or removed."""
-        return self.stamps.changes
+        return self.slot_versions.changes
 
     @property
     def pending(self) -> int:
@@ -148,7 +148,7 @@ class Index:
 
     def _enter(self, slot: int, entry: Entry, *, pending: bool) -> None:
         memory, rows = entry.memory, entry.rows
-        self.stamps.touch(slot, self._entries[slot])
+        self.slot_versions.touch(slot, self._entries[slot])
         self._entries[slot] = entry
         if pending:
             self._pending.add(slot)
@@ -168,7 +168,7 @@ class Index:
         if slot is None or entry is None:
             return False
         memory = entry.memory
-        self.stamps.touch(slot, entry)
+        self.slot_versions.touch(slot, entry)
         for row, words in zip(entry.rows, terms_of(memory, entry.spans), strict=True):
             self._words.remove(row, words)
         self._turns.remove(slot, memory)
@@ -210,7 +210,7 @@ class Index:
         before, after = self._turns.of_slots(slots)
         return Layout(
             version=self.changes,
-            stamps=self.stamps.first(slots),
+            slot_versions=self.slot_versions.first(slots),
             owners=self._vectors.owners(),
             **self._columns.copied(slots)._asdict(),
             before=before,
@@ -226,11 +226,11 @@ class Index:
     def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
         """What the view saw in a slot, and whether it is still so. None: gone, or changed too
         often since."""
-        stamp = int(view.layout.stamps[slot])
-        if self.stamps.is_current(slot, stamp):
+        version = int(view.layout.slot_versions[slot])
+        if self.slot_versions.is_current(slot, version):
             return self._entries[slot], True
-        former = self.stamps.former(slot, stamp)
-        return (former if former and former.memory.id in self._ids else None), False
+        replaced = self.slot_versions.replaced(slot, version)
+        return (replaced if replaced and replaced.memory.id in self._ids else None), False
 
     def vector_bytes(self, id: str) -> int:
         """How much the vectors of a memory take."""
@@ -258,35 +258,35 @@ def fact_key(content: str, session_id: str | None) -> bytes:
     return blake2b(f"{session_id or ''}\0{content.strip()}".encode(), digest_size=16).digest()
 
 
-class Stamps(Generic[Held]):
+class SlotVersions(Generic[Held]):
     """By slot, the number of its last change; and what it held before, while that matters."""
 
     def __init__(self) -> None:
-        self._stamps = Grown()
-        self._former: dict[tuple[int, int], Held] = {}
+        self._versions = Grown()
+        self._replaced: dict[tuple[int, int], Held] = {}
         self._watchers = 0
         self.changes = 0  # so far, of all slots
 
     def touch(self, slot: int, held: Held | None) -> None:
         """The slot is about to change; `held` is what it holds until now."""
         if self._watchers and held is not None:
-            self._former[slot, self._stamp(slot)] = held
-            if len(self._former) > FORMER:
-                del self._former[next(iter(self._former))]
+            self._replaced[slot, self._version(slot)] = held
+            if len(self._replaced) > MAX_REPLACED:
+                del self._replaced[next(iter(self._replaced))]
         self.changes += 1
-        self._stamps.set(slot, self.changes & 0x7FFFFFFF)
+        self._versions.set(slot, self.changes & 0x7FFFFFFF)
 
     def first(self, count: int) -> Numbers:
-        """A copy of the stamps of the first slots."""
-        return self._stamps.first(count)
+        """A copy of the versions of the first slots."""
+        return self._versions.first(count)
 
-    def is_current(self, slot: int, stamp: int) -> bool:
+    def is_current(self, slot: int, version: int) -> bool:
         """Whether the slot has not changed since."""
-        return self._stamp(slot) == stamp
+        return self._version(slot) == version
 
-    def former(self, slot: int, stamp: int) -> Held | None:
+    def replaced(self, slot: int, version: int) -> Held | None:
         """What the slot held then; None if nobody remembers."""
-        return self._former.get((slot, stamp))
+        return self._replaced.get((slot, version))
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -297,7 +297,7 @@ class Stamps(Generic[Held]):
         finally:
             self._watchers -= 1
             if not self._watchers:
-                self._former.clear()
+                self._replaced.clear()
 
-    def _stamp(self, slot: int) -> int:
-        return int(self._stamps.values[slot]) if slot < len(self._stamps.values) else -1
+    def _version(self, slot: int) -> int:
+        return int(self._versions.values[slot]) if slot < len(self._versions.values) else -1

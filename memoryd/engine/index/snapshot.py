@@ -30,7 +30,7 @@ import structlog
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.terms import TERMS_VERSION, term
 from memoryd.model import Memory, MemoryType
-from memoryd.ports import Progress, Record, Shelf, Snapshot, Store, Watch
+from memoryd.ports import Progress, Record, Snapshot, SnapshotFile, Store, Watch
 from memoryd.tasks import task_group
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
 GRACE = 0.5  # seconds for a thread to notice that it is to give up
 
 
-class NoShelf:
-    """See `memoryd.ports.Shelf`: keeps nothing."""
+class NoSnapshotFile:
+    """See `memoryd.ports.SnapshotFile`: keeps nothing."""
 
     def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None: ...
     def load(self) -> Snapshot | None: ...
@@ -71,9 +71,11 @@ class GivenUp(Exception):
 class Snapshots:
     """Loads the index at the start, and saves it when it has changed enough."""
 
-    def __init__(self, index: Index, shelf: Shelf, identity: Mapping[str, object]) -> None:
+    def __init__(
+        self, index: Index, snapshot_file: SnapshotFile, identity: Mapping[str, object]
+    ) -> None:
         self._index = index
-        self._shelf = shelf
+        self._file = snapshot_file
         self._about = {"format": FORMAT, "terms": TERMS_VERSION, **identity}
         self._saved = -1  # the index's changes up to which it is saved; below 0: not at all
         self._saving = anyio.Lock()
@@ -96,9 +98,9 @@ class Snapshots:
 
     async def _load(self, store: Store, tell: Watch) -> int:
         known = await store.revisions()
-        snapshot = await anyio.to_thread.run_sync(self._shelf.load) if known else None
+        snapshot = await anyio.to_thread.run_sync(self._file.load) if known else None
         if known is None or snapshot is None or snapshot.about != self._about:
-            self._shelf.clear()
+            self._file.clear()
             await self._read_all(store, tell, len(known or ()))
             return 0
         restored, stale = await _restore(self._index, snapshot, known)
@@ -115,7 +117,7 @@ class Snapshots:
 
     def _erase_all(self, keys: Iterable[int]) -> None:
         for key in keys:
-            self._shelf.erase(key)
+            self._file.erase(key)
 
     async def _read_all(self, store: Store, tell: Watch, count: int) -> None:
         """Enter every memory of the store, which gets the next page ready meanwhile."""
@@ -167,7 +169,7 @@ class Snapshots:
             if self._is_stuck:
                 return False
             if len(index) < LEAST or not index.exact:
-                self._shelf.clear()
+                self._file.clear()
                 return True
             self._give_up, self._erased = threading.Event(), set()
             give_up, slots = self._give_up, index.entries()
@@ -187,14 +189,14 @@ class Snapshots:
             return True
 
     async def _write(self, pieces: Iterable[Piece], give_up: threading.Event) -> None:
-        """Hand the pieces to the shelf on a thread. Who is cancelled does not wait for a disk that
-        is slow: the thread is told to give up, and ends with the process at the latest."""
+        """Write the pieces on a thread. A cancelled call does not wait for a slow disk: it tells
+        the thread to give up, which ends with the process at the latest."""
         ended, failure = anyio.Event(), list[BaseException]()
         token = anyio.lowlevel.current_token()
 
         def work() -> None:
             try:
-                self._shelf.save(self._about, pieces)
+                self._file.save(self._about, pieces)
             except BaseException as exc:
                 failure.append(exc)
             with contextlib.suppress(RuntimeError):  # the event loop is gone
@@ -220,12 +222,12 @@ class Snapshots:
         """A memory was forgotten or changed: its text must not stay in the file."""
         if self._saving.locked():
             self._erased.add(key(id))
-        self._shelf.erase(key(id))
+        self._file.erase(key(id))
 
     def clear(self) -> None:
         """Remove the snapshot, also one that is being written."""
         self._give_up.set()
-        self._shelf.clear()
+        self._file.clear()
         self._saved = -1
 
 
@@ -281,9 +283,9 @@ def _until(give_up: threading.Event, index: Index, pieces: Iterable[Piece]) -> I
 def _pieces(
     index: Index, slots: Sequence[Entry | None], waiting: set[int], erased: set[int]
 ) -> Iterator[Piece]:
-    """What a shelf is to keep, made one piece at a time. Runs on a thread while the event loop goes
-    on changing the index: what belongs to a memory that was changed meanwhile may be torn, and has
-    a revision that is no longer the store's. Its text is in `erased`."""
+    """The snapshot, one piece at a time. Runs on a thread while the event loop changes the index:
+    the data of a memory that changes meanwhile may be inconsistent, but its revision is then no
+    longer the store's, so a start ignores it. `erased` has the keys of its text."""
     table, words = index.tables
     pending = [slot in waiting for slot, entry in enumerate(slots) if entry is not None]
     entries = [entry for entry in slots if entry is not None]

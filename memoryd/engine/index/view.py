@@ -43,7 +43,7 @@ class Layout:
     unless said otherwise."""
 
     version: int  # of the index
-    stamps: Numbers  # when it was last changed
+    slot_versions: Numbers  # when it was last changed
     owners: NDArray[np.int32]  # by row
     first: NDArray[np.int32]  # its first row
     spread: Floats  # log of how many rows it has
@@ -92,13 +92,13 @@ class View:
     names_number: bool = False  # the query has a number or code that few memories have
 
     def signals(
-        self, query: Floats | None, near: Floats | None = None, count: int | None = None
+        self, query: Floats | None, slot_cosines: Floats | None = None, count: int | None = None
     ) -> Signals:
-        """Both signals; `near` has the cosines by slot where vectors are not in RAM. With a
+        """Both signals; `slot_cosines` has the cosines by slot where vectors are not in RAM. With a
         `count` meaning is exact only for the best so many, and for what `sharpen` is asked for."""
         words = self.words.scores()
         rough, least = None, 0.0
-        if query is None or near is not None:
+        if query is None or slot_cosines is not None:
             cosines = np.zeros(len(words), dtype=np.float32)
         else:
             wanted = self._by_row(self.allowed)
@@ -106,7 +106,7 @@ class View:
                 cosines = self.vectors.cosines(query, wanted)
             else:
                 cosines, rough, least = self._best_cosines(query, wanted, count)
-        meaning = self._by_slot(cosines) if near is None else near
+        meaning = self._by_slot(cosines) if slot_cosines is None else slot_cosines
         said = self._by_slot(words)
         return Signals(meaning, said, cosines, words, query, rough, least)
 

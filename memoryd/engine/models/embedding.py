@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from memoryd.errors import BadVector, EmbedError, MemorydError
 from memoryd.fair import CALLER, THREADS, FairQueue, in_thread
-from memoryd.ports import Encoder, Passage, Reranker, Shelf
+from memoryd.ports import Encoder, Passage, Reranker, SnapshotFile
 from memoryd.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
-    from memoryd.engine.models.previous_model import Former
+    from memoryd.engine.models.previous_model import PreviousModel
 
 Vector = NDArray[np.float32]
 Vectors = NDArray[np.float32]  # one row a text
@@ -200,8 +200,8 @@ class Embedding:
         self._lanes: list[Lane] = []
         self._attached = anyio.Event()
         self.encoder: Encoder | None = None
-        self.former: Former | None = None  # serves searches in place of the encoder
-        self.former_shelf: Shelf | None = None  # where its vectors are kept
+        self.previous_model: PreviousModel | None = None  # serves searches in place of the encoder
+        self.previous_vectors: SnapshotFile | None = None  # where its vectors are kept
         self.reranker: Reranker | None = None
         self.rerank_trouble = ""  # why a reranker that is configured does not serve
         self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
@@ -214,17 +214,17 @@ class Embedding:
         self._lanes = [Lane(encoder, self._settings, query=query) for query in (False, True)]
         self._attached.set()
 
-    def let_former_go(self) -> None:
+    def retire_previous_model(self) -> None:
         """Every memory has its vector: from now on the new model searches."""
-        former, self.former = self.former, None
-        if former is not None:
-            former.retire()
-        self.forget_former_vectors()
+        previous, self.previous_model = self.previous_model, None
+        if previous is not None:
+            previous.retire()
+        self.delete_previous_vectors()
 
-    def forget_former_vectors(self) -> None:
+    def delete_previous_vectors(self) -> None:
         """Leave none of them in a file; what is in RAM serves on."""
-        if self.former_shelf is not None:
-            self.former_shelf.clear()
+        if self.previous_vectors is not None:
+            self.previous_vectors.clear()
 
     async def run(self) -> None:
         """Serve both lanes, once there is a model, until cancelled."""

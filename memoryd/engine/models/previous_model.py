@@ -1,8 +1,8 @@
 """The model before this one: its vectors find memories until every memory has a new one.
 
-Vectors of two models cannot be compared, so a search uses one model for all: the former until
+Vectors of two models cannot be compared, so a search uses one model for all: the previous until
 the last memory has its new vector, the new one from then on. What is stored or changed meanwhile
-gets vectors of both; those of the former are kept in RAM only.
+gets vectors of both; those of the previous are kept in RAM only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from memoryd.tasks import task_group
 PACE = 500  # memories placed before others have their turn
 LATEST = 1_000  # more than are ever stored at a time
 
-Stock = Mapping[int, list[Vector]]  # by the key of what was said
+SavedVectors = Mapping[int, list[Vector]]  # by the key of what was said
 
 
 class _Placed(NamedTuple):
@@ -38,8 +38,8 @@ class _Placed(NamedTuple):
     rows: list[int]
 
 
-class Former:
-    """Vectors of the former model beside the index, by the same slots."""
+class PreviousModel:
+    """Vectors of the previous model beside the index, by the same slots."""
 
     def __init__(self, encoder: Encoder, settings: EmbeddingSettings) -> None:
         self.model = encoder.model
@@ -77,18 +77,18 @@ class Former:
         if self._is_retired and not self._users:
             self._over.set()
 
-    async def take_up(self, index: Index, stock: Stock) -> None:
+    async def load(self, index: Index, saved: SavedVectors) -> None:
         """Place the vectors that are there."""
         for number, memory in enumerate(list(index), start=1):
             key = said_key(memory)
-            vectors = stock.get(key)
+            vectors = saved.get(key)
             slot = index.slot(memory.id)
             if vectors is not None and slot is not None and index.get(memory.id) is memory:
                 self._place(memory.id, key, slot, vectors)
             if number % PACE == 0:
                 await anyio.lowlevel.checkpoint()
 
-    async def cover(self, index: Index) -> None:
+    async def embed_missing(self, index: Index) -> None:
         """Make vectors for memories that have none of this model."""
         for memory in [memory for memory in index if memory.id not in self._placed]:
             if self._is_retired:
@@ -96,7 +96,7 @@ class Former:
             await self.prepare(memory)
             slot = index.slot(memory.id)
             if slot is not None and index.get(memory.id) is memory:
-                self.follow(memory, slot)
+                self.on_stored(memory, slot)
 
     def waiting(self, index: Index) -> int:
         """How many memories it has no vector of."""
@@ -118,7 +118,7 @@ class Former:
         if len(self._made) > LATEST:
             self._made.popitem(last=False)
 
-    def follow(self, memory: Memory, slot: int) -> None:
+    def on_stored(self, memory: Memory, slot: int) -> None:
         """The index has put a memory into this slot."""
         key = said_key(memory)
         if rows := self._rows(memory.id, key):
@@ -154,7 +154,7 @@ class Former:
         """By row, the slot it belongs to now."""
         return self._table.owners()
 
-    def near(self, query: Vector, owners: Owners, allowed: Mask) -> Floats:
+    def cosines(self, query: Vector, owners: Owners, allowed: Mask) -> Floats:
         """By slot, the cosine of its best passage. Runs on any thread."""
         wanted = by_row(allowed, owners)
         cosines = self._table.cosines(query, wanted)
