@@ -87,10 +87,7 @@ class Search:
                 timings=timings,
             )
             await run(state, STEPS)
-        once = tuple(dict.fromkeys(state.warnings))  # a step may run again
-        if explain:
-            return Page(tuple(state.hits), once, state.timings)
-        return Page(tuple(replace(hit, why=None) for hit in state.hits), once)
+        return _page(state, explain=explain)
 
     async def _vector(
         self, text: str, previous: PreviousModel | None, timings: dict[str, float]
@@ -118,6 +115,13 @@ class Search:
 def _read(text: str) -> tuple[list[int], set[int]]:
     """The terms of a query, and the ones that contain digits."""
     return terms(text), numbers(text)
+
+
+def _page(state: SearchState, *, explain: bool) -> Page:
+    warnings = tuple(dict.fromkeys(state.warnings))  # a step may run again
+    if explain:
+        return Page(tuple(state.hits), warnings, state.timings)
+    return Page(tuple(replace(hit, why=None) for hit in state.hits), warnings)
 
 
 def _check_order(filter: Filter) -> None:
