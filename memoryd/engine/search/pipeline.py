@@ -158,7 +158,7 @@ async def boost(state: SearchState) -> None:
         doubt = 1.0 - _confidence(memory.metadata.get(CONFIDENCE))
         nudge = state.settings.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned - doubt)
         # In proportion to the key: a memory that matches nothing is not raised.
-        nudge *= min(1.0, max(0.0, found.key) / rank.ENOUGH)
+        nudge *= min(1.0, max(0.0, found.key) / rank.FULL_MATCH)
         found.nudge = nudge
         found.key += nudge
     state.candidates.sort(key=lambda found: (-found.key, found.slot))
