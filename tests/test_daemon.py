@@ -464,7 +464,7 @@ def save(self, *given):
     print("snapshot begun", file=sys.stderr, flush=True)
     time.sleep(600)
 
-snapshot.LEAST, LocalSnapshotFile.save = 1, save
+snapshot.MIN_MEMORIES, LocalSnapshotFile.save = 1, save
 from memoryd.__main__ import main
 sys.exit(main())
 """

@@ -122,7 +122,7 @@ class PreviousModel:
         """Place the vectors of a memory that the index has put into this slot."""
         key = said_key(memory)
         if rows := self._rows(memory.id, key):
-            self._table.hand_over(rows, slot)
+            self._table.reassign(rows, slot)
             return
         self.drop(memory.id)
         if (vectors := self._made.get(key)) is not None:

@@ -59,10 +59,10 @@ class Ranked:
 
 def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> Ranked:
     """Rank the allowed slots by both signals; the best `count`, best first."""
-    by_meaning = _best(view, signals.meaning, max(POOL, count), signals.least)
+    by_meaning = _best(view, signals.meaning, max(POOL, count), signals.min_meaning)
     by_words = _best(view, signals.words, max(POOL, count))
     slots = _candidates(view, by_meaning, by_words)
-    view.sharpen(signals, _with_neighbours(view, slots))
+    view.make_exact(signals, _with_neighbours(view, slots))
     weight = np.float32(1.0)
     if signals.meaning.any():
         weight = np.float32(
@@ -75,7 +75,7 @@ def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> 
     speaker = np.zeros_like(own)
     if view.meant:
         # In proportion to its own key: a name alone finds nothing.
-        named = view.spoken(slots)
+        named = view.said_by_meant(slots)
         speaker[named] = np.float32(settings.speaker_weight) * np.minimum(
             1.0, own[named] / FULL_MATCH
         )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "LEAST", 1)
+    monkeypatch.setattr(snapshot, "MIN_MEMORIES", 1)
 
 
 class Place:
@@ -130,7 +130,7 @@ async def test_another_model_or_a_damaged_file_starts_from_the_store(place: Plac
 async def test_a_small_store_has_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async with place.start() as engine:
         await fill(engine)
-    monkeypatch.setattr(snapshot, "LEAST", 1000)
+    monkeypatch.setattr(snapshot, "MIN_MEMORIES", 1000)
     async with place.start() as engine:
         await engine.store("one more")
     assert not place.file.exists()
@@ -181,8 +181,8 @@ async def test_it_is_saved_while_the_engine_runs(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a load without one, after many writes; the end adds nothing to a large one."""
-    monkeypatch.setattr(snapshot, "LOOK", 0.05)
-    monkeypatch.setattr(snapshot, "SMALL", 0)
+    monkeypatch.setattr(snapshot, "CHECK_INTERVAL", 0.05)
+    monkeypatch.setattr(snapshot, "MAX_AT_END", 0)
     async with place.start(snapshot_file=False) as engine:
         await fill(engine)
     async with place.start() as engine:
@@ -201,7 +201,7 @@ async def test_it_is_saved_while_the_engine_runs(
 async def test_an_end_does_not_save_a_large_one(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "SMALL", 11)
+    monkeypatch.setattr(snapshot, "MAX_AT_END", 11)
     async with place.start() as engine:
         await fill(engine)
     assert not place.file.exists()
