@@ -13,7 +13,8 @@ import unicodedata
 from memoryd.normalise import normalized
 
 VARIATIONS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # they only choose a glyph
-UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"  # invisible, though letters by category
+# Invisible characters that are letters by category.
+UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp"})
 WRITTEN_JOINED = "\u0600-\u18af"  # Arabic to Mongolian
 PICTURE = "\u2190-\u2bff\U0001f000-\U0001faff"

@@ -23,7 +23,7 @@ MAX_BITS = 4096
 
 
 def check_metadata(value: object) -> dict[str, Any]:
-    """A copy of `value` in plain types; None means empty. Raises InvalidInput that names the key."""
+    """A copy of `value` in plain types, empty for None. Raises InvalidInput naming the key."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

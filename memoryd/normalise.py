@@ -17,7 +17,7 @@ LONG_RUN = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}+")
 
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """The text in a normal form. A run of more marks than any script uses is normalised in parts."""
+    """The text in a normal form. A run of more marks than any script uses is done in parts."""
     if text.isascii():
         return text
     parts, end = [], 0

@@ -1,4 +1,4 @@
-"""The engine: one object with every operation, open inside a block."""
+"""The engine: one object with every operation, and the block that runs it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from memoryd.tasks import task_group
 
 
 class Engine:
-    """Everything a door can ask for. Each operation is a method of the part that does it."""
+    """Every operation that a door can call. Each is a method of the part that does it."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -76,12 +76,12 @@ class Engine:
 
     @property
     def zone(self) -> tzinfo | None:
-        """The time zone that days and times are told in; None: the system's."""
+        """The time zone of days and shown times; None: the system's."""
         return self._parts.lifetimes.zone
 
     @property
     def model(self) -> tuple[str, int] | None:
-        """The model that serves, and how many numbers its vectors have."""
+        """The current model and the dimension of its vectors; None without a model."""
         encoder = self._parts.embedding.encoder
         return (encoder.model, encoder.dimension) if encoder else None
 
@@ -90,7 +90,7 @@ class Engine:
         return self._parts.memory.max_content_bytes
 
     def state(self) -> dict[str, Any]:
-        """Counts and model, for status."""
+        """Counts and model, for `status`."""
         index, encoder = self._parts.index, self._parts.embedding.encoder
         previous = self._parts.embedding.previous_model
         counts, next_expiry = index.census(self._parts.clock())
@@ -112,48 +112,48 @@ class Engine:
         return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
 
     async def rescue(self, folder: str | None = None) -> Backup:
-        """Write everything that is in RAM to a verified backup, in `folder` if one is named, and
-        make the store anew from it; StoreError if the store still works."""
+        """Write all memories in RAM to a verified backup, in `folder` if given, and restore the
+        store from it. Raises StoreError if the store still works."""
         return await Rescue(self._parts).run(self._upkeep.backup_folder(folder))
 
     async def audit(self) -> dict[str, int]:
-        """How many memories index and store hold: the same, while nothing is written."""
+        """How many memories index and store hold; equal while nothing is written."""
         return {"index": len(self._parts.index), "store": await self._parts.store.count()}
 
     @property
     def count(self) -> int:
-        """How many memories there are, expired ones that wait for the sweep included."""
+        """How many memories there are, including expired ones that wait for the sweep."""
         return len(self._parts.index)
 
     def attach(self, encoder: Encoder) -> None:
-        """A model has arrived: from now on it serves."""
+        """Use this model from now on."""
         self._parts.embedding.attach(encoder)
 
     def keep_previous_vectors(self, snapshot_file: SnapshotFile) -> None:
-        """Where vectors of a previous model are kept, to be removed when they have served."""
+        """Set the file of the previous model's vectors; it is removed when no longer needed."""
         self._parts.embedding.previous_vectors = snapshot_file
 
     async def use_previous_model(self, previous: PreviousModel, saved: SavedVectors) -> None:
-        """Search by the previous model until the new one has made all vectors."""
+        """Search with the previous model until the new one has made all vectors."""
         # Before loading, so that it is told of every memory that is forgotten meanwhile.
         self._parts.embedding.previous_model = previous
         try:
             await previous.load(self._parts.index, saved)
         except BaseException:
-            self._parts.embedding.previous_model = None  # or searches would wait for it for ever
+            self._parts.embedding.previous_model = None  # or searches would wait for it forever
             raise
 
     async def complete_previous_model(self, previous: PreviousModel) -> None:
-        """Have the previous model make vectors of what came after it."""
+        """Let the previous model embed the memories that it has no vectors of."""
         await previous.embed_missing(self._parts.index)
 
     def attach_reranker(self, reranker: Reranker | None, trouble: str = "") -> None:
-        """A second look at the first results from now on; or why there is none."""
+        """Rerank the top results from now on; without a reranker, `trouble` says why."""
         self._parts.embedding.reranker = reranker
         self._parts.embedding.rerank_trouble = trouble
 
     def without_model(self, why: Callable[[], str]) -> None:
-        """Say `why` in every answer until a model is attached."""
+        """Use `why` for the warning in every answer until a model is attached."""
         self._parts.embedding.trouble = why
 
 
@@ -170,10 +170,10 @@ async def run_engine(
     clock_record: ClockRecord | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Engine]:
-    """Load the index from the store, then serve inside the block.
+    """Load the index from the store, then run the engine inside the block.
 
-    `snapshot_file` keeps a snapshot of the index between starts, good for the vectors of `model`.
-    `watch` is told how far the loading is. `clock_record` keeps the time that was seen last.
+    `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
+    `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -201,8 +201,8 @@ async def run_engine(
 
 
 def _now(clock: Callable[[], float], in_system_zone: bool) -> float:
-    """The time to the microsecond. Every operation asks for it first, so a system that has moved to
-    another time zone is noticed here: the C library looks only when it is told to."""
+    """The time to the microsecond. Every operation calls this first, so a changed time zone of the
+    system is noticed here: the C library reads it again only on `tzset`."""
     if in_system_zone and sys.platform != "win32":
         time.tzset()
     return round(clock(), MICRO)
