@@ -1,8 +1,8 @@
-"""Fairness between callers: whoever shares something scarce takes turns, however much each wants.
+"""Fairness between callers: they take turns at scarce resources, however much each asks for.
 
-A caller is a connection. Its door names it in `CALLER`, and every task and thread that works for
-it inherits that; what the daemon does by itself has no name and counts as one caller. A queue that
-is shared by all is a `FairQueue`, so nothing in between has to know who calls.
+A caller is a connection. Its door sets `CALLER`, a context variable that the tasks and threads of
+a call inherit; background work of the daemon counts as one caller. Shared queues are `FairQueue`s,
+so the code in between does not pass the caller on.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 CALLER: ContextVar[Hashable] = ContextVar("caller", default=None)
-# Threads that compute for callers at a time. More than there are cores would only make each of
-# them slower, and the one that is waited for with them.
+# Threads that compute for callers at the same time. More threads than cores would only make each
+# of them slower.
 THREADS = max(2, min(4, os.cpu_count() or 1))
 
 
 class FairQueue(Generic[Item]):
-    """First in, first out for each caller, and a turn for each caller after the other."""
+    """First in, first out for each caller; round robin between callers."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[Hashable, deque[Item]] = OrderedDict()  # whose turn is next
+        self._waiting: OrderedDict[Hashable, deque[Item]] = (
+            OrderedDict()
+        )  # in the order of their turns
 
     def push(self, item: Item, caller: Hashable) -> None:
         self._waiting.setdefault(caller, deque()).append(item)
@@ -40,7 +42,7 @@ class FairQueue(Generic[Item]):
         return next(iter(self._waiting.values()))[0]
 
     def pop(self) -> Item:
-        """The next item of the caller whose turn it is; then it is the next caller's turn."""
+        """The next item of the caller whose turn it is, which then goes to the end of the line."""
         caller, items = self._waiting.popitem(last=False)
         item = items.popleft()
         if items:
@@ -48,7 +50,7 @@ class FairQueue(Generic[Item]):
         return item
 
     def remove(self, item: Item, caller: Hashable) -> None:
-        """Take back what was pushed and not yet popped."""
+        """Remove an item, if it is still in the queue."""
         items = self._waiting.get(caller, deque())
         if item in items:
             items.remove(item)
@@ -69,7 +71,7 @@ class FairQueue(Generic[Item]):
 
 
 class FairLimiter:
-    """At most so many inside at a time; those that wait get in by turns of their callers."""
+    """Lets at most `most` tasks in at a time; waiting callers take turns."""
 
     def __init__(self, most: int) -> None:
         self._free = most
@@ -104,7 +106,7 @@ _turns: RunVar[FairLimiter] = RunVar("turns")
 
 
 def turn() -> FairLimiter:
-    """A block inside which a caller may compute on a thread. Turns do not nest."""
+    """The limiter for work on threads: `async with turn():`. Turns do not nest."""
     try:
         return _turns.get()
     except LookupError:
@@ -113,6 +115,6 @@ def turn() -> FairLimiter:
 
 
 async def in_thread(work: Callable[..., Answer], *args: object) -> Answer:
-    """Compute on a thread what would hold up the event loop, when it is the caller's turn."""
+    """Run `work` on a thread when it is the caller's turn; its result."""
     async with turn():
         return await anyio.to_thread.run_sync(work, *args)

@@ -1,8 +1,8 @@
 """User metadata: what may be in it, and when two values are equal.
 
-Accepted is what JSON can carry and give back unchanged: text, whole numbers, finite numbers,
-true/false, null, and lists and mappings of these. The rest is refused, never bent; only the
-accents of keys are brought into one form.
+Accepted is what JSON returns unchanged: text, integers, finite numbers, true/false, null, and lists
+and mappings of these. Everything else is refused, never converted; only keys are brought into
+Unicode normal form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from memoryd.errors import InvalidInput
 from memoryd.labels import has_hidden, normal_key, normal_name
 
-RESERVED = "memoryd:"  # keys of our own; a user's key may not begin like this
+RESERVED = "memoryd:"  # prefix of memoryd's own keys; a user's key may not begin with it
 MAX_BYTES = 16_384  # metadata describes a memory; it is not the memory
 TOO_LONG = f"Metadata is over {MAX_BYTES} bytes."
 MAX_DEPTH = 16
@@ -23,12 +23,12 @@ MAX_BITS = 4096
 
 
 def check_metadata(value: object) -> dict[str, Any]:
-    """A plain copy of `value`, or InvalidInput that names the key; None means empty."""
+    """A copy of `value` in plain types, empty for None. Raises InvalidInput naming the key."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
         raise _refused("Metadata must be a mapping of names to values.")
-    clean: dict[str, Any] = _plain(value, "metadata", 0, _Room())
+    clean: dict[str, Any] = _plain(value, "metadata", 0, _Budget())
     for key in clean:
         if key.startswith(RESERVED):
             raise InvalidInput(
@@ -41,8 +41,8 @@ def check_metadata(value: object) -> dict[str, Any]:
     return clean
 
 
-class _Room:
-    """How many bytes are left, so that too much is refused before all of it was looked at."""
+class _Budget:
+    """The bytes that are left, so that too much is refused before all of it is read."""
 
     def __init__(self) -> None:
         self._left = MAX_BYTES
@@ -54,13 +54,13 @@ class _Room:
 
 
 def canonical(value: object) -> str:
-    """The same text for equal values: 1 equals 1.0 as in JSON, but true is not 1."""
+    """A text that is the same for equal values: 1 equals 1.0 as in JSON, but true is not 1."""
     return json.dumps(_unified(value), sort_keys=True)
 
 
 def mapped(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
-    """The same value with each text in it changed, keys included. `change` gets the text and
-    the key that it stands under; keys that became equal are told apart by a number."""
+    """A copy in which `change` has replaced each text, keys included. `change` gets the text and
+    its key; keys that become equal get a number."""
     if isinstance(value, str):
         return change(value, key)
     if isinstance(value, list | tuple):
@@ -84,18 +84,18 @@ def plain_text(text: str) -> str:
 
 
 def check_text(text: str, what: str) -> None:
-    """InvalidInput where `text` cannot be written as UTF-8."""
+    """Raise InvalidInput if `text` cannot be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as exc:
-        raise _refused(f"{what} holds half of a character (a lone surrogate).") from exc
+        raise _refused(f"{what} contains half of a character (a lone surrogate).") from exc
 
 
-def _plain(value: object, where: str, depth: int, room: _Room) -> Any:
-    room.take(1)  # each value is a character of JSON at least
+def _plain(value: object, where: str, depth: int, budget: _Budget) -> Any:
+    budget.take(1)  # each value is at least one character of JSON
     if depth > MAX_DEPTH:
         raise _refused(f"{where} is nested more than {MAX_DEPTH} deep.")
-    # Plain types, not subclasses of them: what is kept must be readable in another process.
+    # Plain types, not subclasses: another process must be able to read them.
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -103,31 +103,33 @@ def _plain(value: object, where: str, depth: int, room: _Room) -> Any:
             raise _refused(f"{where} is a number of more than {MAX_BITS} bits.")
         return int(value)
     if isinstance(value, str):
-        room.take(len(value))
+        budget.take(len(value))
         check_text(value, where)
         return plain_text(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise _refused(f"{where} is {value}, which no reader gets back unchanged.")
+            raise _refused(f"{where} is {value}, which JSON cannot represent.")
         return float(value)
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{where}[{i}]", depth + 1, room) for i, item in enumerate(value)]
+        return [_plain(item, f"{where}[{i}]", depth + 1, budget) for i, item in enumerate(value)]
     if isinstance(value, Mapping):
-        return _plain_mapping(value, where, depth, room)
-    raise _refused(f"{where} is of type {type(value).__name__}, which cannot be kept.")
+        return _plain_mapping(value, where, depth, budget)
+    raise _refused(f"{where} is of type {type(value).__name__}, which cannot be stored.")
 
 
-def _plain_mapping(value: Mapping[Any, Any], where: str, depth: int, room: _Room) -> dict[str, Any]:
+def _plain_mapping(
+    value: Mapping[Any, Any], where: str, depth: int, budget: _Budget
+) -> dict[str, Any]:
     for key in value:
         if not isinstance(key, str):
             raise _refused(f"{where} has a key that is not text: {key!r}.")
-        room.take(len(key))
+        budget.take(len(key))
         check_text(key, f"A key of {where}")
         if has_hidden(normal_key(key)):
             raise _refused(f"{where} has a key with control or hidden characters: {key!a}.")
     if len({normal_name(key) for key in value}) < len(value):
         raise _refused(f"{where} has two keys that look alike.")
-    return {normal_key(k): _plain(v, f"{where}.{k}", depth + 1, room) for k, v in value.items()}
+    return {normal_key(k): _plain(v, f"{where}.{k}", depth + 1, budget) for k, v in value.items()}
 
 
 def _unified(value: object) -> object:

@@ -1,7 +1,7 @@
-"""The words: what a memory is, how long it lives, what may be in its metadata.
+"""The domain model: what a memory is, and when it expires.
 
-Everything here is pure and standard library. The clock is always an argument: a rule that
-reads the time itself cannot be tested on the day it matters.
+Everything here is pure and standard library. The clock is always an argument, so that every rule
+can be tested for any time.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any
 
 from memoryd.errors import InvalidInput
 
-MICRO = 6  # digits of a time in seconds: Chroma moves what comes after them
-CONTEXT_NAME = "context:"  # a context must not replace a fact that has the same name
+MICRO = 6  # decimal places of a time in seconds: Chroma changes further ones
+CONTEXT_NAME = "context:"  # prefix, so that a context cannot replace a fact of the same name
 DAY = 86_400.0
-ROLE, SPEAKER = "role", "speaker"  # metadata of a message
+ROLE, SPEAKER = "role", "speaker"  # metadata keys of a message
 
 
 class MemoryType(StrEnum):
-    """The three types. Everything richer is metadata."""
+    """The three types. Anything more specific is metadata."""
 
-    CONVERSATION = "conversation"  # lives some days, 30 by default
-    FACT = "fact"  # kept
-    CONTEXT = "context"  # until the end of the local day
+    CONVERSATION = "conversation"  # kept for some days, 30 by default
+    FACT = "fact"  # kept until forgotten
+    CONTEXT = "context"  # kept until the end of the local day
 
 
-# Names that older tools and prompts use.
+# Type names of older tools and prompts.
 OLDER_NAMES = {
     "observation": MemoryType.CONVERSATION,
     "preference": MemoryType.FACT,
@@ -42,7 +42,7 @@ OLDER_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory. Times are epoch seconds; `expires_at` is None for what is kept."""
+    """One memory. Times are epoch seconds; `expires_at` None: never expires."""
 
     id: str
     type: MemoryType
@@ -55,7 +55,7 @@ class Memory:
     pinned: bool = False
 
     def copy(self) -> Memory:
-        """One to hand out: what a caller does to its metadata stays with the caller."""
+        """A copy for a caller, who may change its metadata without effect on the original."""
         return replace(self, metadata=deepcopy(self.metadata)) if self.metadata else self
 
 
@@ -69,27 +69,27 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """What a hit's score is made of, in points of cosine; their sum is squeezed into 0..1."""
+    """The parts of a hit's score, in points of cosine; `rank.score` maps their sum to 0..1."""
 
     dense: float  # the cosine of its best passage with the query
-    lexical: float  # how much of the query's words it has, times what words are worth here
-    neighbour: float  # lent by the messages next to it, and by the best of its session
-    speaker: float  # the query means the one who said it
-    length: float  # held against memories of many passages
-    recency: float = 0.0  # new, pinned, sure
-    rerank: float = 0.0  # what the second look changed
+    lexical: float  # word score times the weight of words for this query
+    neighbour: float  # neighbour boost and session boost
+    speaker: float  # the query refers to its speaker
+    length: float  # negative for memories with many passages
+    recency: float = 0.0  # new, pinned, certain
+    rerank: float = 0.0  # change by the reranker
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that a search found. `passage` is the part of a long content that matched."""
+    """A memory that a search found. `passage`: the part of a long content that matched."""
 
     memory: Memory
     score: float
     passage: str | None = None
-    folded: tuple[str, ...] = ()  # ids of memories that say nearly the same, found below it
+    folded: tuple[str, ...] = ()  # ids of lower-ranked memories that say nearly the same
     why: Why | None = None
-    cut: bool = False  # the content is a part of the memory, cut to a budget
+    cut: bool = False  # the content was cut to fit a token budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +98,16 @@ class Page:
 
     hits: tuple[Hit, ...]
     warnings: tuple[str, ...] = ()
+    timings: Mapping[str, float] | None = None  # step: seconds, if the search explains itself
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a store returns: the memory as it is now, and how it came to be."""
+    """What a store returns: the memory as it is now, and what happened."""
 
     memory: Memory
     duplicate: bool = False  # an identical fact was already there
-    replaced: bool = False  # something else had this name before
+    replaced: bool = False  # another memory with this name was replaced
     warnings: tuple[str, ...] = ()
 
 
@@ -133,7 +134,7 @@ class Filter:
 
 
 def parse_type(value: object) -> MemoryType:
-    """The type that a word stands for, older names included; InvalidInput for any other."""
+    """The type with this name, older names included. Raises InvalidInput."""
     if isinstance(value, str):
         word = value[:50].strip().lower()
         if word in OLDER_NAMES:
@@ -142,11 +143,11 @@ def parse_type(value: object) -> MemoryType:
             return MemoryType(word)
         except ValueError:
             pass
-    # Short: to look for what is near, and to be shown.
+    # Shortened for the comparison and for the message.
     given = value[:50] if isinstance(value, str) else type(value).__name__
-    near = get_close_matches(given.lower(), list(MemoryType), n=1)
+    close = get_close_matches(given.lower(), list(MemoryType), n=1)
     raise InvalidInput(
-        f"There is no memory type {given!r}." + (f" Did you mean {near[0]}?" if near else ""),
+        f"There is no memory type {given!r}." + (f" Did you mean {close[0]}?" if close else ""),
         code="type_unknown",
         hint="Use fact, conversation or context.",
     )
@@ -155,8 +156,8 @@ def parse_type(value: object) -> MemoryType:
 def end_of_day(now: float, zone: tzinfo | None = None) -> float:
     """The instant at which the local day that contains `now` ends.
 
-    Days have 23, 24 or 25 hours, and in some zones midnight itself is skipped: so the next
-    midnight is looked up on the calendar, never computed by adding hours.
+    Days have 23, 24 or 25 hours, and some zones skip midnight itself. So the next midnight comes
+    from the calendar, not from adding hours.
     """
     today = datetime.fromtimestamp(now, zone).date()
     midnight = datetime.combine(today + timedelta(days=1), datetime.min.time(), zone)
@@ -164,7 +165,7 @@ def end_of_day(now: float, zone: tzinfo | None = None) -> float:
 
 
 def who(memory: Memory) -> str:
-    """The one who said it: the speaker, else the role; "" if nobody is named."""
+    """Who said it: the speaker, else the role; "" if neither is known."""
     for key in (SPEAKER, ROLE):
         name = memory.metadata.get(key)
         if isinstance(name, str) and name.strip():
@@ -173,19 +174,19 @@ def who(memory: Memory) -> str:
 
 
 def lead_of(memory: Memory) -> str:
-    """What a model reads before the text: who said it."""
+    """The prefix that a model reads before the text: the speaker."""
     speaker = who(memory)
     return f"{speaker}: " if speaker else ""
 
 
 def said_key(memory: Memory) -> int:
-    """A number for what a model reads of a memory, the same in every run."""
+    """A stable hash of the text that a model reads for a memory."""
     said = lead_of(memory) + memory.content
     return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big")
 
 
 def default_expiry(type: MemoryType, created_at: float, lifetimes: Lifetimes) -> float | None:
-    """When a memory of this type expires if nobody says otherwise; None: never."""
+    """When a memory of this type expires by default; None: never."""
     if type is MemoryType.CONVERSATION:
         return created_at + lifetimes.conversation
     if type is MemoryType.CONTEXT:
@@ -201,12 +202,13 @@ def expiry(
     override: float | None = None,
     pinned: bool = False,
 ) -> float | None:
-    """When this memory expires: a pin beats the override, the override beats the type."""
+    """When this memory expires; None: never. A pin beats the override, the override beats the
+    type."""
     if pinned:
         return None
     return default_expiry(type, created_at, lifetimes) if override is None else override
 
 
 def is_expired(memory: Memory, now: float) -> bool:
-    """True from the very instant of `expires_at` on; a pinned memory never expires."""
+    """True from the instant `expires_at` on; a pinned memory never expires."""
     return not memory.pinned and memory.expires_at is not None and now >= memory.expires_at

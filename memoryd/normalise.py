@@ -1,8 +1,8 @@
 """Unicode normalisation in linear time.
 
-The library sorts the marks behind a letter by insertion, so a text of nothing but marks takes time
-by the square of its length: 50,000 of them more than two seconds, and the interpreter lock with
-them, so that a thread would not help.
+`unicodedata` sorts the combining marks after a letter with an insertion sort, so a text of marks
+takes quadratic time: more than two seconds for 50,000 of them. It holds the interpreter lock
+meanwhile, so a thread would not help.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ import re
 import unicodedata
 from typing import Literal
 
-MARKS = 30  # behind one letter; Unicode's stream-safe text has no more
-# Marks are among what is neither letter nor space nor ASCII.
-LONG_RUN = re.compile(rf"[^\w\s\x00-\x7f]{{{MARKS + 1},}}+")
+MAX_MARKS = 30  # after one letter, as in Unicode's stream-safe text format
+# Marks are neither word characters nor spaces nor ASCII.
+LONG_RUN = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}+")
 
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """The text in a normal form. A run of more marks than any script has is taken in parts, each
-    in order by itself."""
+    """The text in a normal form. A run of more marks than any script uses is done in parts."""
     if text.isascii():
         return text
     parts, end = [], 0
     for run in LONG_RUN.finditer(text):
-        for cut in range(run.start() + MARKS, run.end(), MARKS):
+        for cut in range(run.start() + MAX_MARKS, run.end(), MAX_MARKS):
             parts.append(unicodedata.normalize(form, text[end:cut]))
             end = cut
     return "".join([*parts, unicodedata.normalize(form, text[end:])])

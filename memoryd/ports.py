@@ -1,6 +1,6 @@
-"""The ports: what the engine needs from the outside, in words of its own.
+"""The ports: the interfaces that the engine needs from the outside.
 
-Each port has several implementations under `adapters/` and one contract test-suite.
+Each port has several implementations under `adapters/` and one suite of contract tests.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors = NDArray[np.float32]  # one row a text
+    Vectors = NDArray[np.float32]  # one row per text
     Arrays = Mapping[str, NDArray[Any]]
-    Piece = tuple[
-        str, NDArray[Any] | Sequence[str]
-    ]  # of a snapshot: some of an array, or of the texts
+    # Of a snapshot: its array's name, and some rows of it; or "text", and some texts.
+    Piece = tuple[str, NDArray[Any] | Sequence[str]]
 
-Span = tuple[int, int]  # from and to, in characters of the content
+Span = tuple[int, int]  # start and end, in characters of the content
 
 
 class Encoder(Protocol):
-    """One embedding model. Synchronous and thread-safe: queries run beside document batches.
+    """One embedding model. Synchronous and thread-safe: queries and documents are encoded in
+    parallel.
 
     Two encoders with the same `model` give the same vectors, whatever library computes them.
     """
 
     @property
     def model(self) -> str:
-        """Identity of the vectors; recorded in the store and compared when it is opened."""
+        """Identifies the vectors; recorded in the store and compared when it is opened."""
 
     @property
     def dimension(self) -> int: ...
 
     def split(self, text: str, lead: str = "") -> list[Span]:
-        """The overlapping passages of `text` that the model can read whole, each with `lead`
-        before it; one if it fits."""
+        """Overlapping passages of `text`, each short enough for the model with `lead` before it;
+        one if all of it fits."""
 
     def knows(self, text: str) -> bool:
-        """Whether it can read at least half of the text: what it cannot looks all the same."""
+        """Whether it knows at least half of the text: all unknown words get the same vector."""
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Unit vectors, one row a text, in order. Raises EmbedError."""
+        """Unit vectors, one row per text, in order. Raises EmbedError."""
 
 
 class Reranker(Protocol):
@@ -70,16 +70,16 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A memory as the store keeps it. No passages: the store was made without a model."""
+    """A memory as the store keeps it. No passages: it has no vector yet."""
 
     memory: Memory
     passages: tuple[Passage, ...] = ()
-    revision: int = 0  # a new number with every write of this memory; 0: not written yet
+    revision: int = 0  # a new number for every write of this memory; 0: not written yet
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a store was made for: refused when it differs from what is asked for."""
+    """The model that the vectors of a store belong to."""
 
     model: str
     dimension: int
@@ -87,57 +87,57 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far something is that takes its time; `total` 0: that is not known."""
+    """The progress of a long operation; `total` 0: unknown."""
 
     what: str
     done: int = 0
     total: int = 0
 
 
-Watch = Callable[[Progress | None], None]  # told how far it is; None: it is over
+Watch = Callable[[Progress | None], None]  # gets progress reports; None: finished
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The index as arrays of numbers and one text a memory, to start from."""
+    """The index as arrays of numbers and one text per memory."""
 
-    about: Mapping[str, object]  # what it was made for: another is thrown away
+    about: Mapping[str, object]  # format, model and dimension: used only if all are the same
     arrays: Arrays
-    texts: Sequence[str]  # "" where it was erased
+    texts: Sequence[str]  # "" if erased
 
     @property
     def keys(self) -> list[int]:
-        """A number for each text, to erase it by."""
+        """For each text, the key to erase it by."""
         return [int(key) for key in self.arrays["key"]]
 
     def pieces(self) -> Iterator[Piece]:
-        """As a shelf takes it."""
+        """The snapshot as `SnapshotFile.save` takes it."""
         yield from self.arrays.items()
         yield "text", self.texts
 
 
-class Shelf(Protocol):
-    """Where a snapshot of the index is kept between starts. Derived: losing it costs time."""
+class SnapshotFile(Protocol):
+    """A file for a snapshot of the index. Derived data: losing it only makes a start slower."""
 
     def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:
-        """Replace what is there, whole or not at all. The parts of an array, or of the texts,
-        follow each other; the array `key` comes before the texts. If `pieces` raises, what was
-        there stays. Runs on a thread; `erase` and `clear` may be called meanwhile."""
+        """Replace the file atomically. The pieces of an array, or of the texts, follow each other;
+        the array `key` comes before the texts. If `pieces` raises, the old file stays. Runs on a
+        thread; `erase` and `clear` may be called meanwhile."""
 
     def load(self) -> Snapshot | None:
         """What was saved last; None if nothing was, or if it is damaged."""
 
     def erase(self, key: int) -> None:
-        """Overwrite one text, now."""
+        """Overwrite one text immediately."""
 
     def clear(self) -> None:
-        """Remove it."""
+        """Remove the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known of the clock: the last time that was believed, the latest that was read, and
-    for how many seconds the daemon has watched it run steadily since it leapt."""
+    """What is known of the clock: the last time that was trusted, the last time that was read, and
+    for how many seconds the clock has run steadily since it jumped."""
 
     believed: float
     latest: float
@@ -145,18 +145,18 @@ class Seen:
 
 
 class ClockRecord(Protocol):
-    """Where it is kept between starts."""
+    """A file that keeps `Seen` between starts."""
 
     def load(self) -> Seen | None:
         """What was saved last; None if nothing was, or if it is damaged."""
 
     def save(self, seen: Seen) -> None:
-        """Replace what is there, whole or not at all; OSError if the disk will not."""
+        """Replace the record atomically. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup on disk; `memories` is None where only a glance was taken."""
+    """A backup on disk; `memories` is None if the file was listed, not opened."""
 
     path: str
     memories: int | None
@@ -165,19 +165,19 @@ class Backup:
 
 
 class Store(Protocol):
-    """The durable truth. What a call has returned from is committed."""
+    """Durable storage, the source of truth. When a call returns, its change is committed."""
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         """Insert or replace the whole memory; concurrent calls share a commit.
 
-        `new` promises that the id was never used, which spares a look at what was there.
+        `new`: the caller guarantees that the id was never used, so old rows need not be read.
         """
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
         """The records that exist among `ids`, in no particular order."""
 
     async def delete(self, ids: Sequence[str]) -> set[str]:
-        """Remove memories with all their passages; the ids that existed and are gone now."""
+        """Remove memories with all their passages; the ids that existed."""
 
     async def expired(self, now: float, limit: int) -> list[str]:
         """Ids of memories due at `now`, at most `limit` of them."""
@@ -185,14 +185,14 @@ class Store(Protocol):
     async def nearest(
         self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None = None
     ) -> list[tuple[str, float]]:
-        """About the nearest memories, with their cosines: each once, best first.
+        """The approximately nearest memories with their cosines: each once, best first.
 
         For collections too large for exact search in RAM. `among`: only these ids, exactly.
         """
 
     async def revisions(self) -> Mapping[str, int] | None:
-        """By id, the revision of every memory as it was when the store was opened, 0 where that
-        is not sure; None where telling would cost as much as reading them."""
+        """By id, the revision of every memory when the store was opened, 0 where it is uncertain;
+        None if listing them would cost as much as reading all memories."""
 
     def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page."""
@@ -201,33 +201,33 @@ class Store(Protocol):
         """How many memories there are (not rows)."""
 
     async def purge(self) -> None:
-        """See to it that no file of the store holds a byte of what was deleted."""
+        """Rewrite the files of the store, so that none holds deleted data."""
 
     async def compact(self) -> bool:
-        """The same if enough has been deleted to be worth it; whether it was done. Also removes
-        what a purge, compaction or backup left that was cancelled."""
+        """Purge if enough has been deleted to be worth it; whether it was done. Also removes the
+        leftovers of a cancelled purge, compaction or backup."""
 
     async def backup(
         self, folder: Path, keep: int, *, if_changed: bool = False, at: float | None = None
     ) -> Backup | None:
-        """One verified file with everything as it is now, dated `at` or now. It and `keep` - 1
-        others remain: the newest of each day first, then the newest.
+        """Write all memories to one verified file, dated `at` or now. It and `keep` - 1 others are
+        kept: first the newest of each day, then the newest.
 
-        `if_changed`: None, and no file, if the newest already holds just this.
+        `if_changed`: None, and no file, if the newest backup has the same content.
         """
 
     async def rescue(
         self, records: AsyncIterator[list[Record]], folder: Path, at: float | None = None
     ) -> Backup:
-        """For a store whose files are gone or broken under it: write these memories, which must
-        be all, to a verified backup in `folder`, and make the store anew from it. StoreError
-        `store_in_place` if it still works."""
+        """For a store whose files were deleted or damaged while it was open: write `records`, which
+        must be all memories, to a verified backup in `folder`, and restore the store from it.
+        Raises StoreError `store_in_place` if the store still works."""
 
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
-        """The backup in a folder that was made last, of those that are dated `until` or before."""
+        """The newest backup in a folder that is dated `until` or earlier; None without one."""
 
     async def status(self) -> Mapping[str, object]:
-        """Facts for a person: mode, rows, schema, model, worker's pid and restarts."""
+        """Facts for `status`: mode, rows, schema, model, the worker's pid and restarts."""
 
     async def close(self) -> None:
-        """Flush and let go of the store; closing twice is harmless."""
+        """Flush and release the store; closing twice is harmless."""

@@ -65,8 +65,8 @@ elif "serve" in sys.orig_argv:
     import asyncio
     from memoryd.adapters.embed.hash import HashEncoder
     before(HashEncoder, "encode", lambda self, texts, **more: [t for t in texts if "in-model" in t])
-    from memoryd.engine.search.search import Recall
-    real = Recall.search
+    from memoryd.engine.search.search import Search
+    real = Search.search
     async def search(self, query, **more):
         if "in-task" in query:
             asyncio.get_running_loop().create_task(failing(query))
@@ -77,7 +77,7 @@ elif "serve" in sys.orig_argv:
         return await real(self, query, **more)
     async def failing(text):
         boom(text)
-    Recall.search = search
+    Search.search = search
 """
 MARKS = [
     f"explode-{how} in-{where}"

@@ -463,14 +463,14 @@ def test_it_stops_in_time_though_its_worker_is_stuck(daemon: Daemon) -> None:
 
 SLOW_SNAPSHOT = """
 import sys, time
-from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.index import snapshot
 
 def save(self, *given):
     print("snapshot begun", file=sys.stderr, flush=True)
     time.sleep(600)
 
-snapshot.LEAST, FileShelf.save = 1, save
+snapshot.MIN_MEMORIES, LocalSnapshotFile.save = 1, save
 from memoryd.__main__ import main
 sys.exit(main())
 """

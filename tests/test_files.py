@@ -23,7 +23,7 @@ from memoryd.adapters.chroma.disk_errors import disk_refuses
 from memoryd.adapters.chroma.inspect_files import look
 from memoryd.adapters.chroma.worker import take_lock
 from memoryd.adapters.clock_file import ClockFile
-from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.cli.main import main
 from memoryd.cli.store import _copy
 from memoryd.doors.tokens import BadToken, read_token
@@ -147,17 +147,17 @@ def snapshot() -> Snapshot:
 
 
 def write_snapshot(folder: Path) -> None:
-    FileShelf(folder / "index.snapshot").save(snapshot().about, snapshot().pieces())
+    LocalSnapshotFile(folder / "index.snapshot").save(snapshot().about, snapshot().pieces())
 
 
 def erase_in_snapshot(folder: Path) -> None:
-    """Of a shelf that remembers a file in whose place there is a link now."""
-    shelf, place = FileShelf(folder / "erased"), folder / "erased"
+    """Of a snapshot_file that remembers a file in whose place there is a link now."""
+    snapshot_file, place = LocalSnapshotFile(folder / "erased"), folder / "erased"
     moved = place.rename(folder / "link") if place.is_symlink() else None
-    shelf.save(snapshot().about, snapshot().pieces())
+    snapshot_file.save(snapshot().about, snapshot().pieces())
     if moved:
         moved.replace(place)
-    shelf.erase(1)
+    snapshot_file.erase(1)
 
 
 def write_log(folder: Path) -> None:
@@ -248,7 +248,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Any]] = {
     "daemon.lock": (daemon_record.lock_holder, None),
     "lock": (daemon_record.worker_holder, None),
     "clock.json": (lambda folder: ClockFile(folder).load(), None),
-    "index.snapshot": (lambda folder: FileShelf(folder / "index.snapshot").load(), None),
+    "index.snapshot": (lambda folder: LocalSnapshotFile(folder / "index.snapshot").load(), None),
     "rewritten.json": (swap.mark, {}),
     "config.yaml": (lambda folder: names_path(folder / "config.yaml"), True),
     BACKUP: (backup_file.newest_in, None),

@@ -65,6 +65,9 @@ def search(options: argparse.Namespace) -> int:
             say(INDENT + ", ".join(f"{part} {value:+.2f}" for part, value in hit["why"].items()))
     if not page["results"]:
         say("Nothing found.")
+    if "timings" in page:
+        steps = ", ".join(f"{step} {ms:.1f}" for step, ms in page["timings"].items())
+        say(f"Milliseconds: {steps}")
     return 0
 
 

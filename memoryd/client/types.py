@@ -43,11 +43,13 @@ class Hit(Memory):
 
 
 class Page(TypedDict):
-    """The hits, best first. `warnings` says where quality dropped, in plain sentences."""
+    """The hits, best first. `warnings` says where quality dropped, in plain sentences; `timings`:
+    milliseconds of each step of the search, with `explain`."""
 
     notice: str
     results: list[Hit]
     warnings: list[str]
+    timings: NotRequired[dict[str, float]]
 
 
 class Forgotten(TypedDict):

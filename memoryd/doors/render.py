@@ -64,7 +64,10 @@ def why(parts: Why) -> dict[str, float]:
 
 def page(found: Page, zone: tzinfo | None) -> dict[str, Any]:
     results = [hit(h, zone) for h in found.hits]
-    return {"notice": NOTICE, "results": results, "warnings": list(found.warnings)}
+    made = {"notice": NOTICE, "results": results, "warnings": list(found.warnings)}
+    if found.timings is None:
+        return made
+    return made | {"timings": {key: round(1000 * s, 2) for key, s in found.timings.items()}}
 
 
 def stored(done: Stored, zone: tzinfo | None) -> dict[str, Any]:

@@ -110,7 +110,8 @@ CORE = (
                 "notice": TEXT,
                 "results": many(MEMORY | {"score": NUMBER} | MAYBE | HIT),
                 "warnings": TEXTS,
-            }
+            },
+            {"timings": OBJECT},
         ),
         reads=True,
         repeats=True,

@@ -19,7 +19,7 @@ from memoryd.doors.sessions import (
     session_of,
 )
 from memoryd.engine.engine import Engine
-from memoryd.engine.search.fold import CHARS_A_TOKEN, cost
+from memoryd.engine.search.fold import CHARS_PER_TOKEN, cost
 from memoryd.engine.turn_keys import ORDER
 from memoryd.errors import InvalidInput
 from memoryd.model import Page
@@ -112,10 +112,10 @@ def _bounded(page: Page) -> Page:
     hold up everybody else."""
     size, fit = 0, 0
     for hit in page.hits:
-        size += CHARS_A_TOKEN * cost(hit)
+        size += CHARS_PER_TOKEN * cost(hit)
         if fit and size > ANSWER_CHARS:
             warning = f"Only {fit} of {len(page.hits)} results fit into one answer."
-            return Page(page.hits[:fit], (*page.warnings, warning))
+            return Page(page.hits[:fit], (*page.warnings, warning), page.timings)
         fit += 1
     return page
 

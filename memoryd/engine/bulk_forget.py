@@ -1,7 +1,7 @@
-"""Forgetting by rule: everything that a filter matches, in bounded batches, each whole.
+"""Forget everything that a filter matches, in bounded batches.
 
-The matches are a snapshot of the index; each batch tests its memories once more under their
-locks, so that one which was changed meanwhile, and no longer matches, is kept.
+The matches are a snapshot of the index. Each batch tests its memories again under their locks, so
+that a memory which was changed meanwhile and no longer matches is kept.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from memoryd.errors import InvalidInput
 from memoryd.metadata import canonical
 from memoryd.model import Filter, Memory, is_expired
 
-SHOWN = 5  # memories of a preview
-STRIDE = 2000  # memories that are looked at before others have their turn
+SHOWN = 5  # memories in a preview
+STRIDE = 2000  # memories tested before the event loop runs other tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Culled:
-    """What a forget by filter found, and what of it is gone now."""
+    """What a forget by filter matched, and how many were deleted."""
 
     matched: int
     forgotten: int
-    types: Mapping[str, int]  # of what was matched
+    types: Mapping[str, int]  # of the matched memories
     shown: tuple[Memory, ...]  # the first few, oldest first
 
 
 class BulkForget:
-    """Forgets everything that a filter matches."""
+    """The operation `forget_where` and its filter."""
 
     def __init__(
         self, parts: Parts, memories: Memories, purge: Callable[[], Awaitable[None]]
     ) -> None:
-        """`purge` removes the bytes of what is gone from every file."""
+        """`purge` removes deleted data from every file."""
         self._parts = parts
         self._memories = memories
         self._purge = purge
@@ -58,7 +58,7 @@ class BulkForget:
         until: object = None,
         older_than: float | None = None,
     ) -> Filter:
-        """The filter that is meant; `older_than` counts seconds back from now."""
+        """A filter from the arguments; `older_than`: seconds before now. Raises InvalidInput."""
         zone = self._parts.lifetimes.zone
         found = asked_filter(zone, memory_type, session_id, metadata, since, until)
         if older_than is None:
@@ -75,10 +75,11 @@ class BulkForget:
         purge: bool = False,
         limit: int | None = None,
     ) -> Culled:
-        """Delete what the filter matches, or with `dry_run` only say what that would be.
+        """Delete what the filter matches; with `dry_run`, only report it.
 
-        An empty filter is refused unless `everything` is meant. At most `limit` are deleted;
-        `matched` counts all. `purge` also removes the bytes from the files, once none is left.
+        An empty filter is refused unless `everything` is true. At most `limit` are deleted;
+        `matched` counts all. `purge` also removes the data from the files, once all are deleted.
+        Raises InvalidInput.
         """
         _check_not_empty(filter, everything)
         purging = checks.flag(purge, "purge")
@@ -114,7 +115,7 @@ def _still_matches(filter: Filter, memory: Memory | None) -> bool:
 
 
 def matches(memory: Memory, filter: Filter) -> bool:
-    """Whether all of the filter holds for the memory."""
+    """Whether the memory meets every condition of the filter."""
     return (
         filter.type in (None, memory.type)
         and filter.session_id in (None, memory.session_id)
@@ -133,9 +134,11 @@ def _has(metadata: Mapping[str, Any], wanted: Iterable[tuple[str, Any]]) -> bool
 def _check_not_empty(filter: Filter, everything: bool) -> None:
     if (filter == Filter()) != checks.flag(everything, "everything"):
         raise InvalidInput(
-            "Everything and a filter exclude each other." if everything else "The filter is empty.",
+            "A filter and --everything exclude each other."
+            if everything
+            else "The filter is empty.",
             code="filter_with_everything" if everything else "filter_empty",
-            hint="Say which memories, or --everything.",
+            hint="Give a filter, or use --everything.",
         )
 
 

@@ -1,6 +1,6 @@
-"""What callers may ask for. Each check returns the clean value or raises InvalidInput with a
-stable code, a sentence and a hint; all of them run before anything is changed, and look at the
-size of a value before they walk through it."""
+"""Checks of arguments. Each returns the clean value or raises InvalidInput with a stable code, a
+sentence and a hint. All run before anything is changed, and test the size of a value before they
+read it."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from memoryd.metadata import check_metadata, plain_text
 from memoryd.model import MICRO, Filter, parse_type
 
 MAX_LIMIT = 1000
-ID = re.compile("[0-9a-f]{20}")  # what the engine makes; a name like it could hide a memory
+ID = re.compile("[0-9a-f]{20}")  # ids of the engine; a name of this form could hide a memory
 MAX_NAME = 200
 MAX_QUERY = 10_000
 MAX_MOMENT = 100  # characters of a time
-# What can be shown as a date in any time zone.
+# Times that can be shown as a date in any time zone.
 EARLIEST, LATEST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1, 1, 3), (9999, 12, 30)))
 
 
 def content(value: object, max_bytes: int) -> str:
-    """Text that can be kept, embedded and found again."""
+    """Content that can be stored, embedded and searched."""
     if not isinstance(value, str):
         raise _refused("content_not_text", f"Content must be text, not {_kind(value)}.")
     _check_size(len(value), max_bytes)  # a character has at least one byte
     _check_size(len(_utf8(value, "content_has_surrogate", "Content")), max_bytes)
     if "\0" in value:
-        raise _refused("content_has_nul", "Content holds a NUL character.", "Remove it.")
+        raise _refused("content_has_nul", "Content contains a NUL character.", "Remove it.")
     if not _is_visible(value):
         raise _refused("content_empty", "Content is empty.", "Give some text to remember.")
     return plain_text(value)
@@ -43,20 +43,20 @@ def _check_size(size: int, most: int) -> None:
     if size > most:
         raise _refused(
             "content_too_long",
-            f"Content has {size} bytes or more; at most {most} can be kept as one memory.",
+            f"Content has {size} bytes or more; at most {most} fit into one memory.",
             "Split it, or raise memory.max_content_bytes.",
         )
 
 
 def query(value: object) -> str:
-    """The text of a search; it must be text, and may be of any kind."""
+    """The query of a search, with spaces in place of NUL characters."""
     if not isinstance(value, str):
         raise _refused("query_not_text", f"The query must be text, not {_kind(value)}.")
     if len(value) > MAX_QUERY:
         raise _refused(
             "query_too_long",
             f"The query has {len(value)} characters; at most {MAX_QUERY} can be searched for.",
-            "Ask for what matters in it.",
+            "Shorten it to the words that matter.",
         )
     _utf8(value, "query_has_surrogate", "The query")
     if not _is_visible(value):
@@ -100,7 +100,7 @@ def min_score(value: object) -> float:
 
 
 def label(value: object, what: str) -> str | None:
-    """A name or a session id: a short line of text in its normal form. Empty and None mean: not
+    """A name, session id or speaker: one short line in its normal form. None if empty or not
     given."""
     if value is None or value == "":
         return None
@@ -111,23 +111,23 @@ def label(value: object, what: str) -> str | None:
         raise _refused(code, f"The {what} has {len(value)} characters; at most {MAX_NAME} fit.")
     _utf8(value, code, f"The {what}")
     label = normal_name(value)
-    # A speaker is only shown; chats give names with direction marks. The others are addresses.
+    # A speaker is only shown, and chats use names with direction marks. The others are addresses.
     hidden = _has_controls(label) if what == "speaker" else has_hidden(label)
     if hidden or not _is_visible(label):
         raise _refused(
             code,
             f"The {what} must be one line of visible text, without hidden characters.",
-            "Type it anew: copied text can hold zero-width or direction characters.",
+            "Type it again: copied text can contain zero-width or direction characters.",
         )
     if what == "name" and ID.fullmatch(label):
-        raise _refused(code, "A name may not look like an id.", "Choose words.")
-    if len(label) > MAX_NAME:  # some characters are several in the normal form
+        raise _refused(code, "A name may not look like an id.", "Choose a name made of words.")
+    if len(label) > MAX_NAME:  # the normal form of some characters has several
         raise _refused(code, f"The {what} has {len(label)} characters; at most {MAX_NAME} fit.")
     return label
 
 
 def flag(value: object, what: str) -> bool:
-    """True or false, nothing that merely looks like it."""
+    """True or false; 0, 1 and texts are refused."""
     if not isinstance(value, bool):
         raise _refused(f"{what}_invalid", f"{what} must be true or false, not {_shown(value)}.")
     return value
@@ -136,7 +136,7 @@ def flag(value: object, what: str) -> bool:
 def moment(value: object, what: str, zone: tzinfo | None) -> float | None:
     """An instant in epoch seconds from a number, a datetime, a date or ISO 8601 text.
 
-    Without an offset the local time of `zone` is meant; a date alone is its first instant.
+    Without an offset it is local time in `zone`; a date alone is its first instant.
     """
     if value is None or value == "":
         return None
@@ -170,14 +170,14 @@ def _moment(value: object, zone: tzinfo | None) -> float | None:
 
 
 def _whole(value: object) -> int | None:
-    """The whole number that a value is, None if it is none: 2.0 is one by JSON Schema."""
+    """The value as an integer, None if it is not one; 2.0 is an integer in JSON Schema."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _is_visible(text: str) -> bool:
-    """Something a reader could see: not only spaces, controls and invisible joiners."""
+    """Whether it has a visible character: not only spaces, controls and joiners."""
     return any(unicodedata.category(c)[0] not in "CZ" for c in text)
 
 
@@ -191,13 +191,13 @@ def _utf8(text: str, code: str, what: str) -> bytes:
     except UnicodeEncodeError as exc:
         raise _refused(
             code,
-            f"{what} holds half of a character (a lone surrogate).",
+            f"{what} contains half of a character (a lone surrogate).",
             "Send valid Unicode text.",
         ) from exc
 
 
 def _shown(value: object) -> str:
-    """A value in an error, short; Python refuses to print very large numbers."""
+    """A value for an error message, shortened; Python refuses to print very large numbers."""
     if isinstance(value, str):
         return repr(value[:100])
     if isinstance(value, list | tuple | Mapping):
@@ -224,7 +224,7 @@ def asked_filter(
     since: object,
     until: object,
 ) -> Filter:
-    """What each argument asks for; InvalidInput for what cannot be meant."""
+    """A filter from the arguments of a call. Raises InvalidInput."""
     return Filter(
         type=None if memory_type in (None, "") else parse_type(memory_type),
         session_id=checks.label(session_id, "session_id"),

@@ -1,4 +1,4 @@
-"""Writing: the store first, then what is derived from it; the two cannot be cancelled apart."""
+"""Commits: write to the store, then to the index; a cancellation cannot come in between."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from memoryd.fair import in_thread
 from memoryd.model import Memory, lead_of
 from memoryd.ports import Passage, Record
 
-LONG = 5_000  # characters of a content from which its words are worth a thread
-PACE = 20  # memories that leave the index before others have their turn
+LONG = 5_000  # characters of content from which its terms are computed on a thread
+PACE = 20  # memories removed from the index before the event loop runs other tasks
 
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
-    """The passages of a memory, read together with who said it. Where a former model searches,
-    it reads it as well. Who stores asks before anything is locked: nobody waits for a model."""
-    if former := parts.embedding.former:
-        await former.prepare(memory)
+    """The passages of a memory with their vectors; the previous model, if it searches, embeds it
+    too. Call before taking any lock: it may wait for the model."""
+    if previous := parts.embedding.previous_model:
+        await previous.prepare(memory)
     return await parts.embedding.document(memory.content, lead_of(memory))
 
 
 async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
-    """The vectors that a memory has."""
+    """The passages of a memory as they are stored."""
     record = parts.index.record(memory.id)
     if record is None:  # not in RAM
         record = next(iter(await parts.store.get([memory.id])), None)
@@ -35,7 +35,7 @@ async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
 
 
 async def commit(parts: Parts, record: Record) -> None:
-    """Write a memory, new or changed."""
+    """Write a memory, new or changed, to store and index."""
     record = replace(record, revision=secrets.randbits(62) | 1)
     found = None
     if len(record.memory.content) > LONG:
@@ -47,25 +47,25 @@ async def commit(parts: Parts, record: Record) -> None:
         try:
             parts.index.put(record, found)
             slot = parts.index.slot(record.memory.id)
-            if parts.embedding.former and slot is not None:
-                parts.embedding.former.follow(record.memory, slot)
+            if parts.embedding.previous_model and slot is not None:
+                parts.embedding.previous_model.on_stored(record.memory, slot)
         except MemoryError:
-            # It is in the store, and the index may hold half of it: better none than a wrong one.
-            raise SystemExit("memoryd: out of memory; the index must be built anew") from None
-        parts.snapshots.erase(record.memory.id)  # what it was before
+            # The store has it, the index perhaps half of it: end rather than serve a wrong index.
+            raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None
+        parts.snapshots.erase(record.memory.id)  # the text of the old version
 
 
 async def drop(parts: Parts, ids: list[str]) -> set[str]:
-    """Delete memories, whose locks are held; those that existed."""
+    """Delete memories whose locks the caller holds; the ids that existed."""
     with anyio.CancelScope(shield=True):
-        # A store whose worker died over the call is asked again, and finds nothing to delete.
+        # Asked of the index: a call repeated after a crash of the worker finds nothing to delete.
         known = {id for id in ids if parts.index.get(id) is not None}
         gone = known | await parts.store.delete(ids)
         for number, id in enumerate(ids, start=1):
             parts.index.remove(id)
             parts.snapshots.erase(id)
-            if parts.embedding.former:
-                parts.embedding.former.drop(id)
-            if number % PACE == 0:  # others have their turn; each memory goes whole
+            if parts.embedding.previous_model:
+                parts.embedding.previous_model.drop(id)
+            if number % PACE == 0:  # between memories, never within one
                 await anyio.lowlevel.checkpoint()
     return gone

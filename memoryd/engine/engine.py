@@ -1,4 +1,4 @@
-"""The engine: one object with every operation, open inside a block."""
+"""The engine: one object with every operation, and the block that runs it."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.snapshot import NoShelf, Snapshots
+from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
-from memoryd.engine.models.previous_model import Former, Stock
+from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.engine.parts import Parts
 from memoryd.engine.rescue import Rescue
-from memoryd.engine.search.search import Recall
+from memoryd.engine.search.search import Search
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.model import DAY, MICRO, Lifetimes
-from memoryd.ports import Backup, ClockRecord, Encoder, Reranker, Shelf, Store, Watch
+from memoryd.ports import Backup, ClockRecord, Encoder, Reranker, SnapshotFile, Store, Watch
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
 
 class Engine:
-    """Everything a door can ask for. Each operation is a method of the part that does it."""
+    """Every operation that a door can call. Each is a method of the part that does it."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -50,7 +50,7 @@ class Engine:
         self.set_context = memories.set_context
         self.get_context = memories.get_context
 
-        self.search = Recall(parts).search
+        self.search = Search(parts).search
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
@@ -76,12 +76,12 @@ class Engine:
 
     @property
     def zone(self) -> tzinfo | None:
-        """The time zone that days and times are told in; None: the system's."""
+        """The time zone of days and shown times; None: the system's."""
         return self._parts.lifetimes.zone
 
     @property
     def model(self) -> tuple[str, int] | None:
-        """The model that serves, and how many numbers its vectors have."""
+        """The current model and the dimension of its vectors; None without a model."""
         encoder = self._parts.embedding.encoder
         return (encoder.model, encoder.dimension) if encoder else None
 
@@ -90,9 +90,9 @@ class Engine:
         return self._parts.memory.max_content_bytes
 
     def state(self) -> dict[str, Any]:
-        """Counts and model, for status."""
+        """Counts and model, for `status`."""
         index, encoder = self._parts.index, self._parts.embedding.encoder
-        former = self._parts.embedding.former
+        previous = self._parts.embedding.previous_model
         counts, next_expiry = index.census(self._parts.clock())
         return {
             "memories": {str(type): count for type, count in counts.items()},
@@ -101,7 +101,7 @@ class Engine:
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
-            "former_model": former.model if former else None,
+            "former_model": previous.model if previous else None,
             "model_trouble": None if encoder else self._parts.embedding.trouble(),
         }
 
@@ -112,47 +112,48 @@ class Engine:
         return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
 
     async def rescue(self, folder: str | None = None) -> Backup:
-        """Write everything that is in RAM to a verified backup, in `folder` if one is named, and
-        make the store anew from it; StoreError if the store still works."""
+        """Write all memories in RAM to a verified backup, in `folder` if given, and restore the
+        store from it. Raises StoreError if the store still works."""
         return await Rescue(self._parts).run(self._upkeep.backup_folder(folder))
 
     async def audit(self) -> dict[str, int]:
-        """How many memories index and store hold: the same, while nothing is written."""
+        """How many memories index and store hold; equal while nothing is written."""
         return {"index": len(self._parts.index), "store": await self._parts.store.count()}
 
     @property
     def count(self) -> int:
-        """How many memories there are, expired ones that wait for the sweep included."""
+        """How many memories there are, including expired ones that wait for the sweep."""
         return len(self._parts.index)
 
     def attach(self, encoder: Encoder) -> None:
-        """A model has arrived: from now on it serves."""
+        """Use this model from now on."""
         self._parts.embedding.attach(encoder)
 
-    def keep_former(self, shelf: Shelf) -> None:
-        """Where vectors of a former model are kept, to be removed when they have served."""
-        self._parts.embedding.former_shelf = shelf
+    def keep_previous_vectors(self, snapshot_file: SnapshotFile) -> None:
+        """Set the file of the previous model's vectors; it is removed when no longer needed."""
+        self._parts.embedding.previous_vectors = snapshot_file
 
-    async def lend(self, former: Former, stock: Stock) -> None:
-        """Search by the former model until the new one has made all vectors."""
-        self._parts.embedding.former = former  # first, so that it hears of all that goes meanwhile
+    async def use_previous_model(self, previous: PreviousModel, saved: SavedVectors) -> None:
+        """Search with the previous model until the new one has made all vectors."""
+        # Before loading, so that it is told of every memory that is forgotten meanwhile.
+        self._parts.embedding.previous_model = previous
         try:
-            await former.take_up(self._parts.index, stock)
+            await previous.load(self._parts.index, saved)
         except BaseException:
-            self._parts.embedding.former = None  # or searches would wait for it for ever
+            self._parts.embedding.previous_model = None  # or searches would wait for it forever
             raise
 
-    async def cover(self, former: Former) -> None:
-        """Have the former model make vectors of what came after it."""
-        await former.cover(self._parts.index)
+    async def complete_previous_model(self, previous: PreviousModel) -> None:
+        """Let the previous model embed the memories that it has no vectors of."""
+        await previous.embed_missing(self._parts.index)
 
     def attach_reranker(self, reranker: Reranker | None, trouble: str = "") -> None:
-        """A second look at the first results from now on; or why there is none."""
+        """Rerank the top results from now on; without a reranker, `trouble` says why."""
         self._parts.embedding.reranker = reranker
         self._parts.embedding.rerank_trouble = trouble
 
     def without_model(self, why: Callable[[], str]) -> None:
-        """Say `why` in every answer until a model is attached."""
+        """Use `why` for the warning in every answer until a model is attached."""
         self._parts.embedding.trouble = why
 
 
@@ -163,21 +164,23 @@ async def run_engine(
     encoder: Encoder | None,
     dimension: int,
     clock: Callable[[], float] = time.time,
-    shelf: Shelf | None = None,
+    snapshot_file: SnapshotFile | None = None,
     model: str = "",
     watch: Watch | None = None,
     clock_record: ClockRecord | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Engine]:
-    """Load the index from the store, then serve inside the block.
+    """Load the index from the store, then run the engine inside the block.
 
-    `shelf` keeps a snapshot of the index between starts, good for the vectors of `model`.
-    `watch` is told how far the loading is. `clock_record` keeps the time that was seen last.
+    `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
+    `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
     index = Index(dimension, exact_limit=exact)
-    snapshots = Snapshots(index, shelf or NoShelf(), {"model": model, "dimension": dimension})
+    snapshots = Snapshots(
+        index, snapshot_file or NoSnapshotFile(), {"model": model, "dimension": dimension}
+    )
     await snapshots.load(store, watch)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
     ticks = partial(_now, clock, not config.memory.timezone)
@@ -198,8 +201,8 @@ async def run_engine(
 
 
 def _now(clock: Callable[[], float], in_system_zone: bool) -> float:
-    """The time to the microsecond. Every operation asks for it first, so a system that has moved to
-    another time zone is noticed here: the C library looks only when it is told to."""
+    """The time to the microsecond. Every operation calls this first, so a changed time zone of the
+    system is noticed here: the C library reads it again only on `tzset`."""
     if in_system_zone and sys.platform != "win32":
         time.tzset()
     return round(clock(), MICRO)

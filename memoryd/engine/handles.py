@@ -1,7 +1,7 @@
-"""What a memory or a session can be addressed by, for a client that completes what is typed.
+"""Handles (names and ids) of memories and sessions, for completion in a client.
 
-Found by looking at every memory, on a thread: it is asked for by a person who types, and an index
-of prefixes would cost RAM for every memory.
+Every memory is tested, on a thread: calls come at the speed of a person who types, and an index of
+prefixes would cost RAM for every memory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from memoryd.model import Memory, MemoryType, is_expired
 
 @dataclass(frozen=True, slots=True)
 class Handles:
-    """The first of those that fit, and how many there are."""
+    """The first matches, and how many there are in all."""
 
     values: tuple[str, ...]
     total: int
 
 
 async def memory_handles(parts: Parts, prefix: str, most: int) -> Handles:
-    """Names, then ids, that begin with `prefix` in any case; names in order, newest ids first."""
+    """Names, then ids, that begin with `prefix` in any case; names sorted, newest ids first."""
     entries, now = parts.index.entries(), parts.clock()
     return await in_thread(_of_memories, entries, now, prefix.casefold(), most)
 
 
 async def session_handles(parts: Parts, prefix: str, most: int) -> Handles:
-    """The ids of sessions with messages that begin with `prefix`; the latest session first."""
+    """Ids that begin with `prefix` of sessions with messages; the latest session first."""
     entries, now = parts.index.entries(), parts.clock()
     return await in_thread(_of_sessions, entries, now, prefix.casefold(), most)
 

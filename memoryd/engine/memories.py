@@ -1,8 +1,8 @@
-"""Remembering and forgetting: the operations on memories, each whole or not at all.
+"""Store, get, update and forget memories, each operation atomic.
 
-Order of every change: check, embed, commit to the store, then the index. So an answer means
-committed, and a reader never meets what is not. Commits are in `commits`, reading in `recall`,
-expiry in `upkeep`.
+Order of every change: check, embed, commit to the store, then update the index. So an answer means
+that the change is committed, and a reader never sees uncommitted data. Commits are in `commits`,
+searches in `search`, expiry in `upkeep`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from memoryd.model import (
 )
 from memoryd.ports import Record
 
-LONGEST_ADDRESS = 4 * checks.MAX_NAME  # characters, spaces around a name included
-KEEP: Any = object()  # an update leaves this field as it is
-NO_VECTOR = "Until there is a model this memory can be found by its words only."
+LONGEST_ADDRESS = 4 * checks.MAX_NAME  # characters of an id or name, including spaces around it
+KEEP: Any = object()  # default of an update: leave the field as it is
+NO_VECTOR = "Until there is a model, this memory is found by its words only."
 
 
 class Memories:
@@ -54,7 +54,8 @@ class Memories:
         expires_at: object = None,
         pinned: bool = False,
     ) -> Stored:
-        """Remember `content`. A name replaces what had it; an identical fact is kept once."""
+        """Store `content`. A name replaces the memory that has it; an identical fact is stored
+        once. Raises InvalidInput."""
         return await self._remember(
             content,
             memory_type,
@@ -68,7 +69,7 @@ class Memories:
     async def remember_turn(
         self, content: str, metadata: Mapping[str, Any], session_id: str
     ) -> Stored:
-        """Store a message of a session, whose metadata says so."""
+        """Store a message of a session, with the metadata keys of a message."""
         clean = check_metadata(metadata)
         kind = MemoryType.CONVERSATION
         return await self._remember(content, kind, metadata=clean, session_id=session_id)
@@ -99,16 +100,16 @@ class Memories:
         )
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
-        # Embedding first: nobody who wants the same name or fact waits for the model.
+        # Before the locks: a call for the same name or fact must not wait for the model.
         passages = await commits.embed(self._parts, asked)
         async with self._parts.locks.hold(keys_of(asked)):
             stored = await self._settle(Record(asked, passages))
-        if not passages and self._parts.embedding.former is None:
+        if not passages and self._parts.embedding.previous_model is None:
             warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
         return replace(stored, warnings=warnings)
 
     async def get(self, id_or_name: str) -> Memory | None:
-        """The memory with this id or name; None if there is none, or if it has expired."""
+        """The memory with this id or name; None if it does not exist or has expired."""
         memory = self._find(id_or_name)
         alive = memory is not None and not is_expired(memory, self._parts.clock())
         return memory.copy() if memory is not None and alive else None
@@ -125,10 +126,11 @@ class Memories:
         expires_at: object = KEEP,
         pinned: bool = KEEP,
     ) -> Memory:
-        """Change what is given and leave the rest; NotFound if there is no such memory.
+        """Change the given fields and keep the others; the changed memory.
 
-        `metadata` replaces the whole of it. `expires_at=None` returns to the type's own
-        lifetime. A name that another memory has is refused: an update must not forget.
+        `metadata` replaces all of it. `expires_at=None` returns to the type's lifetime. A name
+        that another memory has is refused: an update must not delete. Raises NotFound and
+        InvalidInput.
         """
         found = await self._existing(id_or_name)
         if metadata is not KEEP:
@@ -138,7 +140,7 @@ class Memories:
         return await self._change(found, fields, expires_at)
 
     async def mark_turn(self, id: str, metadata: Mapping[str, Any]) -> None:
-        """Change what a message's metadata says of its session; NotFound if it is gone."""
+        """Replace the metadata of a message, its session keys included. Raises NotFound."""
         await self._change(await self._existing(id), {"metadata": metadata}, KEEP)
 
     async def _change(self, found: Memory, fields: dict[str, Any], expires_at: object) -> Memory:
@@ -157,7 +159,7 @@ class Memories:
         return after.copy()
 
     async def forget(self, id_or_name: str) -> Forgotten:
-        """Delete for good. `success` only if it existed and is gone from store and index."""
+        """Delete permanently. `success` only if it existed and is deleted from store and index."""
         memory = self._find(id_or_name)
         if memory is None:
             return Forgotten(False, str(id_or_name))
@@ -167,18 +169,18 @@ class Memories:
         return Forgotten(alive and memory.id in gone, memory.id)
 
     async def drop_expired(self, ids: list[str], now: float) -> set[str]:
-        """Delete those of `ids` that are still due, and say which: an update may have come in
+        """Delete those of `ids` that are still due; the deleted ones. An update may have come in
         between."""
         return await self.drop_if(ids, lambda m: m is None or is_expired(m, now))
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
-        """Delete those of `ids` for which it holds, in one commit; which of them are gone."""
+        """Delete those of `ids` for which `holds` is true, in one commit; the deleted ones."""
         async with self._parts.locks.hold(map(id_key, ids)):
             due = [id for id in ids if holds(self._parts.index.get(id))]
             return await commits.drop(self._parts, due) if due else set()
 
     async def embed_pending(self, id: str) -> None:
-        """Give a memory that was stored without a model its vectors."""
+        """Embed a memory that was stored without a model."""
         async with self._parts.locks.hold([id_key(id)]):
             memory = self._parts.index.get(id)
             if memory is not None and self._parts.index.is_pending(id):
@@ -191,15 +193,15 @@ class Memories:
         return await self.store(content, MemoryType.FACT, **options)
 
     async def remember_conversation(self, content: str, **options: Any) -> Stored:
-        """Store something that was said: lives for the configured days."""
+        """Store something that was said: kept for the configured number of days."""
         return await self.store(content, MemoryType.CONVERSATION, **options)
 
     async def set_context(self, key: str, value: str, **options: Any) -> Stored:
-        """Keep `value` under `key` until the end of the day; the former value is gone."""
+        """Store `value` under `key` until the end of the day, in place of the previous value."""
         return await self.store(value, MemoryType.CONTEXT, name=_context_name(key), **options)
 
     async def get_context(self, key: str) -> str | None:
-        """The value of `key`; None if it was never set today, or was forgotten."""
+        """The value of `key`; None if it was not set today, or was forgotten."""
         memory = await self.get(_context_name(key))
         return None if memory is None else memory.content
 
@@ -218,7 +220,7 @@ class Memories:
         return memory
 
     async def _settle(self, record: Record) -> Stored:
-        """Commit a new memory in the place that its name or its twin gives it."""
+        """Commit a new memory: as new, under its name, or merged into an identical fact."""
         asked, index = record.memory, self._parts.index
         while True:
             named = index.named(asked.name) if asked.name else None
@@ -229,17 +231,17 @@ class Memories:
                 return Stored(asked.copy())
             async with self._parts.locks.hold([id_key(place.id)]):
                 if index.get(place.id) is not place:
-                    continue  # changed or forgotten while we waited: look again
+                    continue  # changed or forgotten while we waited: try again
                 if twin is not None:
                     return await self._merge(twin, asked)
-                # The same id: one write replaces it; a kill leaves the old or the new.
+                # The same id, so one write replaces it: a kill leaves the old or the new memory.
                 memory = replace(asked, id=place.id)
                 await commits.commit(self._parts, Record(memory, record.passages))
                 other = place.content != asked.content and not is_expired(place, asked.created_at)
                 return Stored(memory.copy(), replaced=other)
 
     def _twin(self, asked: Memory, named: Memory | None) -> Memory | None:
-        """The living fact that is the same as `asked`, unless names tell them apart."""
+        """An identical fact that has not expired, unless the two have different names."""
         if asked.type is not MemoryType.FACT:
             return None
         now = self._parts.clock()
@@ -250,7 +252,7 @@ class Memories:
         return None
 
     async def _merge(self, twin: Memory, asked: Memory) -> Stored:
-        """One memory for two identical facts; what the second one adds is not lost."""
+        """Merge two identical facts into one memory; what the second one adds is kept."""
         ends = (twin.expires_at, asked.expires_at)
         merged = replace(
             twin,
@@ -276,7 +278,7 @@ def name_key(name: str) -> str:
 
 
 def keys_of(memory: Memory) -> list[str]:
-    """What a store of this memory competes for."""
+    """The keys to lock to store this memory: its name, and its text if it is a fact."""
     keys = [name_key(memory.name)] if memory.name else []
     if memory.type is MemoryType.FACT:
         keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
@@ -289,9 +291,9 @@ def _context_name(key: object) -> str:
     return CONTEXT_NAME + clean_key
 
 
-# What an update makes of a memory: checks and rules, no effects.
+# Rules of an update, without side effects.
 def clean(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
-    """The fields that are to change, checked; `expires_at` is settled later."""
+    """The fields to change, checked; `revised` adds `expires_at`. Raises InvalidInput."""
     rules: dict[str, Callable[[Any], Any]] = {
         "content": lambda value: checks.content(value, parts.memory.max_content_bytes),
         "type": parse_type,
@@ -304,7 +306,7 @@ def clean(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
 
 
 def revised(before: Memory, changes: Mapping[str, Any], expires_at: object, parts: Parts) -> Memory:
-    """The memory after the update; InvalidInput if its new name belongs to another."""
+    """The memory after the update. Raises InvalidInput if another memory has its new name."""
     after = replace(before, **changes)
     _check_name_is_free(after, parts)
     return replace(after, expires_at=_new_expiry(before, after, expires_at, parts))
@@ -313,11 +315,11 @@ def revised(before: Memory, changes: Mapping[str, Any], expires_at: object, part
 def settled_expiry(
     type: MemoryType, created_at: float, override: object, pinned: bool, parts: Parts
 ) -> float | None:
-    """When a memory expires, as asked for; a time that has passed is refused."""
+    """When a memory expires; None: never. Raises InvalidInput for a time in the past."""
     at = checks.moment(override, "expires_at", parts.lifetimes.zone)
     if at is not None and at <= parts.clock() and not pinned:
         raise InvalidInput(
-            "expires_at is not in the future: the memory would be gone at once.",
+            "expires_at is not in the future: the memory would expire immediately.",
             code="expires_at_invalid",
             hint="Give a later time, or leave it out.",
         )
@@ -325,12 +327,12 @@ def settled_expiry(
 
 
 def _new_expiry(before: Memory, after: Memory, given: object, parts: Parts) -> float | None:
-    """An override survives an update; a change of type or pin asks the rule again."""
+    """An expiry stays through an update, unless type or pin changes: then the rule decides."""
     changed = (before.type, before.pinned) != (after.type, after.pinned)
     if given is KEEP and not changed:
         return before.expires_at
     override = None if given is KEEP else given
-    # The lifetime counts from now where it starts anew: from creation it might be over.
+    # A new lifetime counts from now: counted from the creation it might be over already.
     start = parts.clock() if changed else before.created_at
     return settled_expiry(after.type, start, override, after.pinned, parts)
 

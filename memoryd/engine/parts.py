@@ -1,4 +1,4 @@
-"""What the engine's operations work with, made once and shared."""
+"""The parts that the engine's operations share."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from memoryd.settings import BackupSettings, MemorySettings, SearchSettings
 
 
 class KeyLocks:
-    """A lock per key, made on demand and dropped when nobody wants it: operations on one memory,
-    name or fact happen one after the other."""
+    """A lock per key, created on demand and dropped when unused: operations on one memory, name or
+    fact run one after the other."""
 
     def __init__(self) -> None:
         self._locks: dict[str, tuple[anyio.Lock, int]] = {}
 
     @asynccontextmanager
     async def hold(self, keys: Iterable[str]) -> AsyncIterator[None]:
-        """Hold all keys; taken in sorted order, so that two callers cannot deadlock."""
+        """Hold all keys. They are locked in sorted order, so that two callers cannot deadlock."""
         async with AsyncExitStack() as held:
             for key in sorted(set(keys)):
                 await held.enter_async_context(self._one(key))
@@ -50,7 +50,7 @@ class KeyLocks:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The store, what is derived from it, and the rules."""
+    """The store, the data derived from it, and the settings."""
 
     store: Store
     index: Index

@@ -1,8 +1,8 @@
-"""Everything that the index still holds, written to a new store: for one whose files are gone.
+"""Rescue: restore a store whose files were deleted or damaged from the index in RAM.
 
-The index has every memory that was ever acknowledged, and up to `search.exact_limit` passages also
-every vector. Where vectors are missing the store is asked, which may still be able to read; what it
-cannot read is embedded anew later.
+The index has every acknowledged memory, and up to `search.exact_limit` passages also every vector.
+Vectors that are not in RAM are read from the store, if it can still read; memories whose vectors
+cannot be read are embedded again later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE = 200  # memories
 
 
 class Rescue:
-    """One rescue."""
+    """One run of a rescue."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -29,15 +29,15 @@ class Rescue:
         self._can_read = True
 
     async def run(self, folder: Path) -> Backup:
-        """Write the backup into `folder` and make the store anew; StoreError if it works still."""
+        """Write a backup into `folder` and restore the store from it. Raises StoreError."""
         made = await self._parts.store.rescue(self._pages(), folder, self._parts.clock())
-        # Forgotten while it was written: gone from the old store, so it must be from this one.
+        # Forgotten while the backup was written: delete it from the new store, too.
         gone = [id for id in self._written if self._parts.index.get(id) is None]
         if gone:
             await self._parts.store.delete(gone)
         for record in self._bare:
             if self._parts.index.get(record.memory.id) == record.memory:
-                self._parts.index.put(record)  # it waits for its vectors from now on
+                self._parts.index.put(record)  # now without vectors: the upkeep embeds it
             await anyio.lowlevel.checkpoint()
         self._parts.snapshots.clear()
         return made
@@ -59,14 +59,14 @@ class Rescue:
             memory, record = index.get(id), read.get(id)
             if memory is None:
                 continue
-            if record is None or record.memory != memory:  # the index is right
+            if record is None or record.memory != memory:  # the index is newer
                 record = Record(memory)
                 self._bare.append(record)
             page.append(record)
         return page
 
     async def _read(self, ids: list[str]) -> list[Record]:
-        """What the store can still read of these; tried no more once it could not."""
+        """The records that the store can still read; after the first failure none."""
         if self._can_read:
             try:
                 return await self._parts.store.get(ids)

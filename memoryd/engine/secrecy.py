@@ -1,4 +1,4 @@
-"""What becomes of secrets in what is to be remembered: masked, refused or allowed, as set."""
+"""Secrets in memories to be stored: masked, refused or allowed, as `memory.secrets` says."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from memoryd.metadata import check_metadata
 from memoryd.model import Memory
 from memoryd.settings import MemorySettings
 
-SHORT = 1_000  # characters that are searched for secrets faster than a thread is asked
-HINT = "Leave the secret out, or say where it is kept."
+SHORT = 1_000  # characters up to which a scan is faster than the switch to a thread
+HINT = "Leave the secret out, or name the place where it is kept."
 
 
 def secret_fields(memory: Memory) -> dict[str, Any]:
-    """The fields of a memory that a caller fills with text."""
+    """The fields of a memory that contain text from a caller."""
     return {key: getattr(memory, key) for key in ("content", "metadata", "name", "session_id")}
 
 
 async def without_secrets(
     fields: Mapping[str, Any], settings: MemorySettings
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """As `masked_fields`; what is long is read on another thread."""
+    """`masked_fields`, on a thread for long texts."""
     if fields.get("metadata") or len(fields.get("content") or "") > SHORT:
         return await in_thread(masked_fields, fields, settings)
     return masked_fields(fields, settings)
@@ -34,10 +34,9 @@ async def without_secrets(
 def masked_fields(
     fields: Mapping[str, Any], settings: MemorySettings
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The fields of a memory as they may be stored, and warnings that say what was masked.
+    """The fields of a memory with secrets masked, and warnings that say what was masked.
 
-    Raises InvalidInput where secrets are refused, and where a marker in the place of a short
-    secret makes a field longer than it may be.
+    Raises InvalidInput where secrets are refused, and where a marker makes a field too long.
     """
     if settings.secrets == "allow":
         return dict(fields), ()
@@ -62,7 +61,7 @@ def masked_fields(
 
 
 def _check_session(session_id: str | None) -> None:
-    """Refused and not masked: two sessions would become one, and read each other's messages."""
+    """Refuse, do not mask: two masked session ids could be equal, and share their messages."""
     if session_id and (kinds := mask(session_id).kinds):
         raise InvalidInput(
             f"The session_id looks like a secret: {', '.join(kinds)}.",
@@ -79,7 +78,7 @@ def _check_sizes(kept: Mapping[str, Any], max_bytes: int) -> None:
         check_metadata(kept.get("metadata"))
     except InvalidInput as exc:
         raise InvalidInput(
-            f"{exc.message} (Counted with the markers in the place of secrets.)",
+            f"{exc.message} (Counted with the markers that replace secrets.)",
             code=exc.code,
             hint=f"{HINT} {exc.hint}".strip(),
         ) from exc

@@ -1,8 +1,8 @@
-"""Taking in memories as they were: ids, times, names and all, whole or not at all.
+"""Export and import of memories, unchanged: with their ids, times and names.
 
-Unlike `store` nothing is made up and nothing is merged. A memory that is there already, in every
-field, is known; one that stands in the way (the same id, the same name, or the same fact under
-another id) stays as it is unless it is to be overwritten. So importing twice changes nothing.
+Unlike `store`, an import neither creates values nor merges. A memory that exists with the same
+fields is `known`. An existing memory that conflicts (the same id, the same name, or the same fact
+under another id) is kept unless `overwrite` is set. So importing twice changes nothing.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from memoryd.ports import Passage, Record
 
 FIELDS = frozenset("id type content created_at expires_at metadata name session_id pinned".split())
 NEEDED = ("id", "type", "content", "created_at", "expires_at")
-PAGE = 200  # memories of a page
-PAGE_BYTES = 256_000  # about; a page holds at least one memory
+PAGE = 200  # memories per page
+PAGE_BYTES = 256_000  # approximate; a page has at least one memory
 
 
 class Outcome(StrEnum):
-    """What became of a memory that was to be imported."""
+    """The result of importing one memory."""
 
     ADDED = "added"
-    REPLACED = "replaced"  # something that differed, as was asked for
-    KNOWN = "known"  # it was there already
-    KEPT = "kept"  # something that differs is there, and stays
-    EXPIRED = "expired"  # its time is over
+    REPLACED = "replaced"  # a conflicting memory was overwritten
+    KNOWN = "known"  # it existed already
+    KEPT = "kept"  # a conflicting memory exists, and was kept
+    EXPIRED = "expired"  # it has expired, and was not imported
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The outcome, and the memory that stood in the way."""
+    """The outcome, and the id of the conflicting or identical memory."""
 
     outcome: Outcome
     rival: str | None = None
-    masked: bool = False  # what looked like a secret was taken out
+    masked: bool = False  # something that looked like a secret was masked
 
     @property
     def changed(self) -> bool:
@@ -56,17 +56,17 @@ class Arrival:
 
 
 class Imports:
-    """Memories that come from somewhere else."""
+    """Imports memories."""
 
     def __init__(self, parts: Parts, session_changed: Callable[[str], None]) -> None:
-        """`session_changed` is told which session got or lost a message."""
+        """`session_changed` is called with the id of a session that got or lost a message."""
         self._parts = parts
         self._session_changed = session_changed
 
     async def take_in(
         self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
     ) -> Arrival:
-        """Keep a memory as it is. Without `passages` it is embedded here."""
+        """Import a memory as it is. Without `passages` it is embedded here. Raises InvalidInput."""
         arrival = await self._take_in(memory, passages, overwrite)
         if memory.session_id is not None and arrival.changed:
             self._session_changed(memory.session_id)
@@ -80,13 +80,13 @@ class Imports:
         fields, _ = await without_secrets(secret_fields(memory), self._parts.memory)
         safe = replace(memory, **fields)
         masked = safe != memory
-        if masked:  # its vectors know the secret
+        if masked:  # its vectors were made with the secret
             memory, passages = safe, ()
-        # A look before the model is asked: what is there already costs nothing.
+        # Before embedding, so that a memory which exists already costs nothing.
         if not (found := self._judged(memory, overwrite)).changed:
             return found
-        if passages and (former := self._parts.embedding.former):
-            await former.prepare(memory)
+        if passages and (previous := self._parts.embedding.previous_model):
+            await previous.prepare(memory)
         vectors = passages or await commits.embed(self._parts, memory)
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
@@ -94,21 +94,21 @@ class Imports:
                 ids = {memory.id, *(rival.id for rival in rivals)}
                 async with self._parts.locks.hold(map(id_key, ids)):
                     if self._rivals(memory) != rivals:
-                        continue  # somebody was quicker: look again
+                        continue  # another call was faster: try again
                     done = await self._settle_in(Record(memory, vectors), rivals, overwrite)
                     return replace(done, masked=masked)
 
     async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
         found = self._judged(record.memory, overwrite)
         if found.changed:
-            with anyio.CancelScope(shield=True):  # between the two it would be lost
+            with anyio.CancelScope(shield=True):  # a cancellation in between would lose the memory
                 if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
                     await commits.drop(self._parts, others)
                 await commits.commit(self._parts, record)
         return found
 
     def _judged(self, memory: Memory, overwrite: bool) -> Arrival:
-        """What is to become of it, as things are now."""
+        """The outcome for this memory, given what is in the index now."""
         rivals = self._rivals(memory)
         if not rivals:
             return Arrival(Outcome.ADDED)
@@ -118,7 +118,7 @@ class Imports:
         return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
 
     def _rivals(self, memory: Memory) -> list[Memory]:
-        """The living memories that have its id, its name, or say the same under its name."""
+        """The unexpired memories with its id or name, and identical facts of the same name."""
         index, now = self._parts.index, self._parts.clock()
         found = [index.get(memory.id), index.named(memory.name) if memory.name else None]
         if memory.type is MemoryType.FACT:
@@ -129,7 +129,7 @@ class Imports:
 
 
 def memory_from(fields: object, max_bytes: int) -> Memory:
-    """The memory that was written as these fields; InvalidInput if it could not be kept."""
+    """The memory from exported fields. Raises InvalidInput if it is not valid."""
     if not isinstance(fields, Mapping):
         raise _refused("A memory must be a mapping of names to values.")
     if unknown := sorted(str(key)[:50] for key in fields if key not in FIELDS):
@@ -138,7 +138,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         raise _refused(f"The field {missing[0]!r} is missing.")
     id, created = fields["id"], _instant(fields["created_at"], "created_at")
     if not isinstance(id, str) or not checks.ID.fullmatch(id):
-        raise _refused("The id is not one of memoryd: 20 hexadecimal digits.")
+        raise _refused("The id must have 20 hexadecimal digits, as memoryd writes it.")
     if created is None:
         raise _refused("created_at is missing.")
     expires, pinned = _instant(fields["expires_at"], "expires_at"), fields.get("pinned", False)
@@ -157,7 +157,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
 
 
 def fields_of(memory: Memory) -> dict[str, Any]:
-    """The memory as plain values that `memory_from` reads back exactly."""
+    """The memory as plain values, from which `memory_from` makes an equal memory."""
     made: dict[str, Any] = {
         "id": memory.id,
         "type": str(memory.type),
@@ -171,22 +171,22 @@ def fields_of(memory: Memory) -> dict[str, Any]:
 
 
 def _instant(value: object, what: str) -> float | None:
-    """Epoch seconds as they are; a date in words would not come back exactly."""
+    """Epoch seconds. A formatted date is refused: it would lose precision."""
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if checks.EARLIEST <= value <= checks.LATEST:  # which NaN and infinity are not
+        if checks.EARLIEST <= value <= checks.LATEST:  # false for NaN and infinity
             return round(float(value), MICRO)
         raise _refused(f"{what} is not between the years 1 and 9999.")
     raise _refused(f"{what} is not a number of epoch seconds.")
 
 
 def _same(one: Memory, other: Memory) -> bool:
-    """Equal in everything; a fact may have come by another id at another time."""
+    """Equal in every field; under another id, except id and time of creation."""
     if one.id != other.id:
         one = replace(one, id=other.id, created_at=other.created_at)
     plain = (replace(one, metadata={}), replace(other, metadata={}))
-    # As JSON: to Python 1, 1.0 and True are the same.
+    # As JSON: in Python 1, 1.0 and True are equal.
     texts = [json.dumps(memory.metadata, sort_keys=True) for memory in (one, other)]
     return plain[0] == plain[1] and texts[0] == texts[1]
 
@@ -197,24 +197,24 @@ def _refused(message: str) -> InvalidInput:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A page. `after` is where the next one begins; None after the last."""
+    """A page of an export. `after`: argument for the next page; None after the last."""
 
     records: tuple[Record, ...]
     after: str | None
-    total: int  # memories that are alive now
+    total: int  # memories that have not expired
     model: str | None
     dimension: int | None
 
 
 class Exporter:
-    """Holds the ids of the export that runs, so that no page has to sort them again."""
+    """Exports page by page; keeps the sorted ids, so that no page has to sort them again."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._ids: list[str] = []
 
     async def page(self, after: str | None = None) -> Exported:
-        """The memories that follow the id `after`, from the first one on without it."""
+        """The memories after the id `after`; the first page without it."""
         begins = checks.label(after, "after")
         if begins is None or not self._ids:
             self._ids = sorted(memory.id for memory in self._parts.index)
@@ -236,7 +236,7 @@ class Exporter:
         )
 
     def _take(self, start: int) -> tuple[list[str], str | None]:
-        """The ids that fit into a page, and the one to go on after."""
+        """The ids that fit into a page, and the last id; None if there are no more."""
         now, index, size = self._parts.clock(), self._parts.index, 0
         taken: list[str] = []
         for place in range(start, len(self._ids)):

@@ -1,9 +1,9 @@
-"""The metadata that makes a memory a message of a session, and who may write it.
+"""The metadata keys that make a memory a message of a session, and who may write them.
 
-Role, speaker, order and the mark of a cleared window stand in a message's metadata, where searches
-and exports find them. Only `add_turn` makes them: with them anybody could put words into another's
-window, or give an order that no message can follow. An import takes them as they were exported,
-after a look at each value.
+Role, speaker, order and the mark of a cleared window are metadata of a message, where searches and
+exports find them. Only `add_turn` sets them: otherwise a caller could insert messages into the
+window of another session, or set an order that no message can follow. An import accepts them as
+they were exported, after a check of each value.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from memoryd.model import ROLE, SPEAKER, Memory
 ORDER, CLEARED = "order", "cleared"
 ROLES = ("user", "assistant", "system", "tool")
 TURN_KEYS = (ROLE, SPEAKER, ORDER, CLEARED)
-MAX_ORDER = 2**53 - 1  # what every reader of JSON gets back unchanged
-MAX_IMPORTED = 2**48  # more messages can follow than will ever be said
+MAX_ORDER = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
+MAX_IMPORTED = 2**48  # leaves enough room for later messages
 
 
 def user_metadata(value: object, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Checked metadata of a memory that is no message, or of a message that stays as it was said
-    in `before`; InvalidInput otherwise."""
+    """Checked metadata from a user. Raises InvalidInput if it sets a key of messages to another
+    value than in `before`."""
     clean = check_metadata(value)
     for key in TURN_KEYS:
         if key in clean and (before is None or not _same(clean[key], before.get(key))):
             raise InvalidInput(
-                f"The metadata key {key!r} is kept for the messages of a session.",
+                f"The metadata key {key!r} is reserved for messages of a session.",
                 code="metadata_reserved",
                 hint="Add a message with add_turn, or choose another key.",
             )
@@ -38,12 +38,12 @@ def user_metadata(value: object, before: Mapping[str, Any] | None = None) -> dic
 
 
 def imported_metadata(value: object) -> dict[str, Any]:
-    """Checked metadata that may be a message's; InvalidInput where no message could have it."""
+    """Checked metadata, perhaps of a message. Raises InvalidInput for values no message has."""
     clean = check_metadata(value)
     for key in TURN_KEYS:
         if key in clean and not _could_be(key, clean[key]):
             raise InvalidInput(
-                f"No message of a session has this value of the metadata key {key!r}.",
+                f"The metadata key {key!r} has a value that no message of a session has.",
                 code="metadata_reserved",
                 hint=f"Rename the key {key!r}, or leave it out.",
             )
@@ -51,12 +51,12 @@ def imported_metadata(value: object) -> dict[str, Any]:
 
 
 def is_message(memory: Memory) -> bool:
-    """Whether a memory belongs into its session's window."""
+    """Whether a memory belongs in the window of its session."""
     return memory.metadata.get(ROLE) in ROLES and _is_order(memory.metadata.get(ORDER), MAX_ORDER)
 
 
 def order_of(memory: Memory) -> int:
-    """Its place among messages of the same instant; 0 for what is no message."""
+    """Its order among messages of the same time; 0 if it is not a message."""
     order = memory.metadata.get(ORDER, 0)
     return int(order) if _is_order(order, MAX_ORDER) else 0
 

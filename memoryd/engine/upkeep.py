@@ -1,9 +1,9 @@
-"""What the engine does by itself: expire what is due, embed what was stored without a model,
-rewrite a store that is mostly dead, back it up.
+"""Background work: delete expired memories, embed those stored without a model, compact the store
+and back it up.
 
-Correctness never waits for it: reads drop what has expired. The sweep keeps the store small.
-It sleeps by the monotonic clock, so a wall clock that jumps cannot stop it, and deletes only while
-`clock_guard` believes the wall clock.
+Correctness does not depend on it: reads skip expired memories. The sweep keeps the store small. It
+sleeps by the monotonic clock, so a wall clock that jumps cannot stop it, and deletes only while
+`clock_guard` trusts the wall clock.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 HOUR = 3600.0
-GROUP = 32  # memories that are embedded at a time
-SETTLED = 600.0  # seconds after the first memory until a first backup
+GROUP = 32  # memories embedded at the same time
+SETTLED = 600.0  # age of the oldest memory, in seconds, before the first backup
 
 
 class Upkeep:
-    """The sweep and its loop."""
+    """The background jobs and their loop."""
 
     def __init__(self, parts: Parts, memories: Memories) -> None:
         self._parts = parts
@@ -41,25 +41,25 @@ class Upkeep:
 
     @property
     def doubt(self) -> Doubt | None:
-        """Why nothing expired is deleted now; None if it is."""
+        """Why expired memories are not deleted now; None if they are."""
         return self._guard.doubt
 
     async def sweep(self, *, clock_is_right: bool = False) -> int:
-        """Delete everything that is due, asked by a person; `clock_doubted` if the clock may be
-        wrong and nobody says that it is right."""
+        """Delete all expired memories on request; how many. Raises `clock_doubted` if the clock may
+        be wrong, unless the user says that it is right."""
         if clock_is_right:
             await self._guard.confirm()
         elif self.doubt is not None:
             raise MemorydError(
-                "The clock leapt ahead, or memoryd did not run for days: nothing expired is deleted"
-                " until it is known which.",
+                "The clock jumped ahead, or memoryd did not run for days: expired memories are not"
+                " deleted until the clock is known to be right.",
                 code="clock_doubted",
                 hint="If date and time are right, run: memoryd sweep --now",
             )
         return await self.cleanup_expired()
 
     async def note_clock(self) -> None:
-        """Keep the time for the next start."""
+        """Record the time for the next start."""
         await self._guard.believed_now()
 
     def _newest_memory(self, now: float) -> float | None:
@@ -67,10 +67,10 @@ class Upkeep:
         return max((at for at in made if at <= now), default=None)
 
     async def cleanup_expired(self, now: float | None = None) -> int:
-        """Delete everything that is due by `now`, batch by batch; how many memories that were."""
+        """Delete all memories that expired by `now`, batch by batch; how many."""
         deleted, batch = 0, self._parts.memory.cleanup_batch
         now = self._parts.clock() if now is None else now
-        passed: set[str] = set()  # renewed meanwhile, pinned, or not to be deleted: never again
+        passed: set[str] = set()  # renewed meanwhile, pinned, or failed: do not try again
         while True:
             found = await self._parts.store.expired(now, batch + len(passed))
             due = [id for id in found if id not in passed][:batch]
@@ -81,7 +81,7 @@ class Upkeep:
             passed.update(id for id in due if id not in gone)
 
     async def _drop_expired(self, due: list[str], now: float) -> set[str]:
-        """Delete what is due; one that the store cannot delete does not keep the others."""
+        """Delete these; the deleted ids. One that cannot be deleted does not block the others."""
         try:
             return await self._memories.drop_expired(due, now)
         except StoreUnavailable:
@@ -96,36 +96,38 @@ class Upkeep:
         return gone
 
     async def cleanup_if_believed(self) -> int:
-        """The same for the loop: nothing while the clock may be wrong."""
+        """`cleanup_expired` for the loop: deletes nothing while the clock may be wrong."""
         now = await self._guard.believed_now()
         return 0 if now is None else await self.cleanup_expired(now)
 
     async def embed_pending(self) -> int:
-        """Give vectors to memories that have none; how many got them."""
+        """Embed the memories that have no vector; how many."""
         waiting = self._parts.index.pending_ids() if self._parts.embedding.encoder else []
-        for start in range(0, len(waiting), GROUP):  # together, for batches and commits
+        for start in range(
+            0, len(waiting), GROUP
+        ):  # in parallel, so that they share batches and commits
             async with task_group() as tasks:
                 for id in waiting[start : start + GROUP]:
                     tasks.start_soon(self._memories.embed_pending, id)
         if self._parts.embedding.encoder and not self._parts.index.pending:
-            self._parts.embedding.let_former_go()
+            self._parts.embedding.retire_previous_model()
         return len(waiting)
 
     async def purge(self) -> None:
-        """Rewrite everything that holds memories in a file, so that what is gone is in none."""
+        """Rewrite all files that hold memories, so that none holds deleted data."""
         if self.doubt is None:
             await self.cleanup_expired()
         self._parts.snapshots.clear()
-        self._parts.embedding.forget_former_vectors()
+        self._parts.embedding.delete_previous_vectors()
         await self._parts.store.purge()
         await self._parts.snapshots.save()
 
     async def compact(self) -> int:
-        """Rewrite the store where enough is dead; how many memories it holds if it was done."""
+        """Compact the store if enough was deleted; how many memories it holds, 0 if not done."""
         return len(self._parts.index) if await self._parts.store.compact() else 0
 
     async def backup(self) -> Backup:
-        """A backup now."""
+        """Make a backup now."""
         settings = self._parts.backup
         at = self._parts.clock()
         made = await self._parts.store.backup(self._folder, settings.keep, at=at)
@@ -133,19 +135,19 @@ class Upkeep:
         return made
 
     async def backup_if_due(self) -> int:
-        """A backup if the newest is old and something changed; how many memories it holds."""
+        """Make a backup if the newest is old and something changed; how many memories it holds."""
         hours, newest = self._parts.backup.every_hours, await self.newest_backup()
         if not hours or await self._backup_age(newest) < hours * HOUR:
             return 0
         if newest is None and not self._is_settled():
-            return 0  # the first would hold a memory or two, and be the only one for a day
+            return 0  # it would hold a memory or two, and be the only one for a day
         keep, at = self._parts.backup.keep, self._parts.clock()
         made = await self._parts.store.backup(self._folder, keep, if_changed=True, at=at)
         return (made.memories or 0) if made else 0
 
     async def _backup_age(self, newest: Backup | None) -> float:
-        """Seconds since the newest backup. One that was made while the clock was ahead has no age:
-        then the newest before it counts, and if there is none, the start of this daemon."""
+        """Seconds since the newest backup. If that is dated in the future, since the newest one
+        that is not; without one, since the start of this daemon."""
         now = self._parts.clock()
         if newest is not None and newest.created_at > now:
             newest = await self._parts.store.newest_backup(self._folder, until=now)
@@ -154,7 +156,7 @@ class Upkeep:
         return now - newest.created_at if newest else math.inf
 
     def _is_settled(self) -> bool:
-        """Whether the oldest memory has been there for a while."""
+        """Whether the oldest memory is older than `SETTLED`."""
         oldest = min((memory.created_at for memory in self._parts.index), default=math.inf)
         return oldest < self._parts.clock() - SETTLED
 
@@ -166,7 +168,7 @@ class Upkeep:
         return self._parts.backup.folder(self._parts.memory.path)
 
     def backup_folder(self, named: str | None) -> Path:
-        """Where a backup goes: the folder that is named, or the one of the configuration."""
+        """The folder for a backup: the given one, else the configured one. Raises InvalidInput."""
         if named is None:
             return self._folder
         folder = Path(checks.label(named, "folder") or "")
@@ -175,13 +177,13 @@ class Upkeep:
         return folder
 
     async def run(self) -> None:
-        """Now, then every `cleanup_interval`. A failure is logged and met again next time."""
+        """Run all jobs now, then every `cleanup_interval`. A failure is logged and retried."""
         while True:
             await self.tick()
             await anyio.sleep(self._parts.memory.cleanup_interval)
 
     async def tick(self) -> None:
-        """One round of the loop."""
+        """Run every job once."""
         jobs = (
             self.cleanup_if_believed,
             self.embed_pending,

@@ -1,9 +1,9 @@
-"""The context window of each session: the last turns, at hand in RAM.
+"""The context window of each session: its last turns, kept in RAM.
 
-A window holds ids, not texts: what was forgotten, changed or has expired is so in the window
-too. Every message is stored as a conversation memory with its role and order, so a window that
-left RAM (least recently used first, or a restart) is rebuilt from the index. `clear` marks what
-the window held, and a rebuilt window begins after the last mark.
+A window holds ids, not texts, so a memory that is forgotten, changed or expired is so in the window
+too. Every message is stored as a conversation memory with its role and order. A window that left
+RAM (least recently used first, or by a restart) is rebuilt from the index. `clear` marks the
+messages of the window, and a rebuilt window begins after the last mark.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a session has at hand, oldest first."""
+    """The messages in the window of a session, oldest first."""
 
     session_id: str
     messages: tuple[Memory, ...] = field(default=())
 
 
 def new_session_id() -> str:
-    """An id for a session that was not given one."""
+    """An id for a session without one."""
     return f"s-{secrets.token_hex(8)}"
 
 
 class Windows:
-    """Windows of many sessions, the least recently used leaving RAM first."""
+    """The windows of all sessions; the least recently used leave RAM first."""
 
     def __init__(self, parts: Parts, memories: Memories) -> None:
         self._parts = parts
@@ -55,7 +55,8 @@ class Windows:
     async def add_turn(
         self, role: str, content: str, session_id: str, speaker: str | None = None
     ) -> Stored:
-        """Store a message as a conversation memory and put it into its session's window."""
+        """Store a message as a conversation memory and add it to the window of its session. Raises
+        InvalidInput."""
         metadata: dict[str, object] = {ROLE: _role(role)}
         if (name := checks.label(speaker, "speaker")) is not None:
             metadata[SPEAKER] = name
@@ -63,14 +64,14 @@ class Windows:
         async with self._parts.locks.hold([f"0:{session}"]):
             order = metadata[ORDER] = self._window(session).next_order
             stored = await self._memories.remember_turn(content, metadata, session)
-            window = self._window(session)  # it may have left RAM and come back meanwhile
+            window = self._window(session)  # it may have left RAM meanwhile
             window.next_order = max(window.next_order, order + 1)
             if stored.memory.id not in window.ids:
                 window.ids.append(stored.memory.id)
         return stored
 
     async def window(self, session_id: str, max_turns: int | None = None) -> Window:
-        """The last messages of a session; a turn is user and assistant, so two messages."""
+        """The last messages of a session. A turn counts as two messages: user and assistant."""
         session, now = _session(session_id), self._parts.clock()
         turns = self._parts.memory.context_window_size
         if max_turns is not None:
@@ -80,11 +81,11 @@ class Windows:
         return Window(session, tuple(alive[-2 * turns :]))
 
     async def clear(self, session_id: str) -> int:
-        """Empty a window; its memories remain. How many messages it held."""
+        """Empty a window; its memories stay. How many messages it held."""
         session = _session(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
             held = (await self.window(session)).messages
-            # Each of them is marked: some may be forgotten before the window is rebuilt.
+            # Mark all of them: some may be forgotten before the window is rebuilt.
             async with task_group() as tasks:
                 for memory in held:
                     tasks.start_soon(self._mark, memory)
@@ -92,7 +93,7 @@ class Windows:
         return len(held)
 
     def drop(self, session_id: str) -> None:
-        """Let a window leave RAM: its messages changed behind its back."""
+        """Drop a window from RAM, because its messages were changed by an import."""
         self._windows.pop(session_id, None)
 
     async def _mark(self, memory: Memory) -> None:

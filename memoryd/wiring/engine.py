@@ -25,14 +25,14 @@ from memoryd.adapters.chroma.open import (
 )
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.clock_file import ClockFile
-from memoryd.adapters.snapshot_file import FORMER, FileShelf
+from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import MemorydError, StoreError, StoreMismatch
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity, Progress, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
-from memoryd.wiring.further_models import serve_former, serve_reranker
+from memoryd.wiring.further_models import serve_previous_model, serve_reranker
 from memoryd.wiring.model import Model, guarded
 
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ async def open_engine(
         if model is not None:
             tasks.start_soon(model.load)
         identity = await _identity(model)
-        shelf = FileShelf(config.memory.path / "index.snapshot")
-        shelf.prefetch()
+        snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
+        snapshot_file.prefetch()
         async with (
             _open_store(config, identity, model, watch) as (store, identity),
             run_engine(
@@ -164,16 +164,16 @@ async def open_engine(
                 None,
                 identity.dimension,
                 clock,
-                shelf,
+                snapshot_file,
                 identity.model,
                 watch,
                 ClockFile(config.memory.path),
             ) as engine,
         ):
-            former = FileShelf(config.memory.path / FORMER)
-            engine.keep_former(former)
+            previous = LocalSnapshotFile(config.memory.path / PREVIOUS_VECTORS)
+            engine.keep_previous_vectors(previous)
             if model is not None:
-                await tasks.start(serve_former, engine, config, former, load_encoder)
+                await tasks.start(serve_previous_model, engine, config, previous, load_encoder)
                 if wait:
                     await model.tried()
                 await tasks.start(model.serve, engine, identity)

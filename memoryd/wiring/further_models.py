@@ -1,4 +1,4 @@
-"""Models beside the one that makes the vectors: the former one, and the one that reads again."""
+"""Models beside the one that makes the vectors: the previous one, and the one that reads again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import structlog
 from anyio.abc import TaskStatus
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.models.previous_model import Former, Stock
+from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.errors import MemorydError
-from memoryd.ports import Encoder, Reranker, Shelf, Snapshot
+from memoryd.ports import Encoder, Reranker, Snapshot, SnapshotFile
 from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring.model import Load, guarded, reason_of
@@ -23,44 +23,46 @@ from memoryd.wiring.model import Load, guarded, reason_of
 log = structlog.get_logger()
 
 
-async def serve_former(
+async def serve_previous_model(
     engine: Engine,
     config: Config,
-    shelf: Shelf,
+    snapshot_file: SnapshotFile,
     load: Load,
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Search by the model before while this one makes its vectors, if that can still be loaded."""
     try:
-        former = await _former(engine, config, shelf, load)
+        previous = await _previous_model(engine, config, snapshot_file, load)
     except Exception as exc:  # memories are found by words until they have their vectors
         log.warning("former_model_failed", error=type(exc).__name__)
-        former = None
-    if former is None:
+        previous = None
+    if previous is None:
         task_status.started()
         return
-    log.info("former_model_searches", model=former.model)
+    log.info("former_model_searches", model=previous.model)
     async with task_group() as tasks:
-        tasks.start_soon(former.run)
+        tasks.start_soon(previous.run)
         task_status.started()
-        await engine.cover(former)
+        await engine.complete_previous_model(previous)
 
 
-async def _former(engine: Engine, config: Config, shelf: Shelf, load: Load) -> Former | None:
-    """The former model with its vectors, lent to the engine; None if there is nothing to lend."""
-    found = await anyio.to_thread.run_sync(shelf.load)
+async def _previous_model(
+    engine: Engine, config: Config, snapshot_file: SnapshotFile, load: Load
+) -> PreviousModel | None:
+    """The previous model with its vectors, lent to the engine; None if there is nothing to lend."""
+    found = await anyio.to_thread.run_sync(snapshot_file.load)
     if found is None or not engine.state()["pending_vectors"]:
-        shelf.clear()
+        snapshot_file.clear()
         return None
     model = str(found.about["model"])
     encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
     if encoder is None:
         log.warning("former_model_missing", model=model)
         return None
-    former = Former(encoder, config.embedding)
-    await engine.lend(former, await anyio.to_thread.run_sync(_stock, found))
-    return former
+    previous = PreviousModel(encoder, config.embedding)
+    await engine.use_previous_model(previous, await anyio.to_thread.run_sync(_saved_vectors, found))
+    return previous
 
 
 def _load(config: Config, model: str, load: Load) -> Encoder | None:
@@ -82,12 +84,12 @@ def _load(config: Config, model: str, load: Load) -> Encoder | None:
     return None
 
 
-def _stock(found: Snapshot) -> Stock:
-    arrays, stock, begin = found.arrays, {}, 0
+def _saved_vectors(found: Snapshot) -> SavedVectors:
+    arrays, saved, begin = found.arrays, {}, 0
     for key, count in zip(found.keys, arrays["rows"].tolist(), strict=True):
-        stock[key] = list(arrays["vector"][begin : begin + count])
+        saved[key] = list(arrays["vector"][begin : begin + count])
         begin += count
-    return stock
+    return saved
 
 
 async def serve_reranker(engine: Engine, folder: str) -> None:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.terms import numbers, terms
-from memoryd.engine.search.pipeline import STEPS, Trail, run
+from memoryd.engine.search.pipeline import STEPS, SearchState, run
 from memoryd.model import DAY, Filter, MemoryType
 from memoryd.ports import Record
 from memoryd.settings import SearchSettings
@@ -63,22 +63,24 @@ class Ours:
             self.index.put(record)
         self.megabytes = (_resident() - before) / 1e6
 
-    async def search(self, text: str, query: Floats, filter: Filter, by: SearchSettings) -> Trail:
-        trail = Trail(
+    async def search(
+        self, text: str, query: Floats, filter: Filter, by: SearchSettings
+    ) -> SearchState:
+        state = SearchState(
             text=text,
             vector=query,
             terms=terms(text),
             numbers=numbers(text),
             filter=filter,
             now=self._now,
-            count=TOP,
-            least=0.0,
+            limit=TOP,
+            min_score=0.0,
             index=self.index,
             store=None,  # type: ignore[arg-type]
-            by=by,
+            settings=by,
         )
-        await run(trail, STEPS)
-        return trail
+        await run(state, STEPS)
+        return state
 
 
 def exact(made: Sequence[Record], matrix: Floats, query: Floats, filter: Filter) -> set[str]:
@@ -105,8 +107,8 @@ async def measure(size: int, queries: int, folder: Path) -> dict[str, Any]:
         # Beforehand: it reads everything, and who comes next would meet cold caches.
         truths = [exact(made, matrix, query, filter) for query in wanted]
         for query, text, truth in zip(wanted, asked, truths, strict=True):
-            trail = await _timed(taken["dense"], ours, "?", query, filter, BY_MEANING)
-            recall["dense"].append(_share(truth, [hit.memory.id for hit in trail.hits]))
+            state = await _timed(taken["dense"], ours, "?", query, filter, BY_MEANING)
+            recall["dense"].append(_share(truth, [hit.memory.id for hit in state.hits]))
             await _timed(taken["hybrid"], ours, text, query, filter, SearchSettings())
             started = time.perf_counter()
             answer = plain.query(query_embeddings=[query], n_results=TOP, where=where)
@@ -118,11 +120,11 @@ async def measure(size: int, queries: int, folder: Path) -> dict[str, Any]:
 
 async def _timed(
     into: list[float], ours: Ours, text: str, query: Floats, filter: Filter, by: SearchSettings
-) -> Trail:
+) -> SearchState:
     started = time.perf_counter()
-    trail = await ours.search(text, query, filter, by)
+    state = await ours.search(text, query, filter, by)
     into.append(time.perf_counter() - started)
-    return trail
+    return state
 
 
 def _share(truth: set[str], found: Sequence[str]) -> float:

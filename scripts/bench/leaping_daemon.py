@@ -24,7 +24,7 @@ def leaping_time() -> float:
 
 if __name__ == "__main__":
     time.time = leaping_time
-    snapshot.LEAST = 1
+    snapshot.MIN_MEMORIES = 1
     from memoryd.__main__ import main
 
     sys.exit(main())

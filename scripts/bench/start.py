@@ -47,7 +47,7 @@ async def fill(folder: Path, made: list[Record]) -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(TASKS):
                 tasks.start_soon(work)
-    snapshot.LEAST = min(snapshot.LEAST, len(made))
+    snapshot.MIN_MEMORIES = min(snapshot.MIN_MEMORIES, len(made))
     async with open_engine(configured(folder)) as engine:
         await engine._parts.snapshots.save()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.snapshot_file import TAIL, FileShelf
+from memoryd.adapters.snapshot_file import TAIL, LocalSnapshotFile
 from memoryd.ports import Snapshot
 
 
@@ -28,16 +28,16 @@ def snapshot() -> Snapshot:
     return Snapshot({"format": 1}, arrays, ["canary one", "grüße 🎉", "third"])
 
 
-def save(path: Path, made: Snapshot | None = None) -> FileShelf:
+def save(path: Path, made: Snapshot | None = None) -> LocalSnapshotFile:
     made = made or snapshot()
-    shelf = FileShelf(path)
-    shelf.save(made.about, made.pieces())
-    return shelf
+    snapshot_file = LocalSnapshotFile(path)
+    snapshot_file.save(made.about, made.pieces())
+    return snapshot_file
 
 
 def test_what_was_saved_is_loaded(path: Path) -> None:
     save(path)
-    found = FileShelf(path).load()
+    found = LocalSnapshotFile(path).load()
     assert found is not None
     assert found.about == {"format": 1}
     assert found.texts == ["canary one", "grüße 🎉", "third"]
@@ -50,29 +50,29 @@ def test_what_was_saved_is_loaded(path: Path) -> None:
 
 def test_what_was_read_ahead_is_loaded_unless_another_came_meanwhile(path: Path) -> None:
     save(path)
-    shelf = FileShelf(path)
-    shelf.prefetch()
-    found = shelf.load()
+    snapshot_file = LocalSnapshotFile(path)
+    snapshot_file.prefetch()
+    found = snapshot_file.load()
     assert found is not None
     assert found.texts[0] == "canary one"
-    shelf.prefetch()
-    assert shelf._ahead is not None
-    shelf._ahead.result()
+    snapshot_file.prefetch()
+    assert snapshot_file._ahead is not None
+    snapshot_file._ahead.result()
     other = snapshot()
     save(path, Snapshot(other.about, other.arrays, ["a longer first text", "b", "c"]))
-    found = shelf.load()
+    found = snapshot_file.load()
     assert found is not None
     assert found.texts[0] == "a longer first text"
-    shelf.erase(11)  # in the file that is there
+    snapshot_file.erase(11)  # in the file that is there
     assert b"longer" not in path.read_bytes()
 
 
 def test_a_damaged_file_that_was_read_ahead_is_removed(path: Path) -> None:
     path.write_bytes(b"noise")
-    shelf = FileShelf(path)
-    shelf.prefetch()
+    snapshot_file = LocalSnapshotFile(path)
+    snapshot_file.prefetch()
     assert path.exists(), "reading ahead changes nothing"
-    assert shelf.load() is None
+    assert snapshot_file.load() is None
     assert not path.exists()
 
 
@@ -87,10 +87,10 @@ def test_one_flipped_bit_anywhere_never_fails_a_start(path: Path, ahead: bool) -
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
-        shelf = FileShelf(path)
+        snapshot_file = LocalSnapshotFile(path)
         if ahead:
-            shelf.prefetch()
-        found = shelf.load()
+            snapshot_file.prefetch()
+        found = snapshot_file.load()
         if not begin <= bit // 8 < begin + len(texts):
             assert found is None, bit
             assert not path.exists()
@@ -100,20 +100,20 @@ def test_one_flipped_bit_anywhere_never_fails_a_start(path: Path, ahead: bool) -
 
 
 def test_nothing_saved_is_nothing_loaded(path: Path) -> None:
-    assert FileShelf(path).load() is None
+    assert LocalSnapshotFile(path).load() is None
 
 
 @pytest.mark.parametrize("saved_here", [True, False])
 def test_an_erased_text_is_gone_from_the_file_at_once(path: Path, saved_here: bool) -> None:
-    shelf = save(path)
+    snapshot_file = save(path)
     if not saved_here:
-        shelf = FileShelf(path)
-        shelf.load()
-    shelf.erase(11)
-    shelf.erase(11)
-    shelf.erase(99)
+        snapshot_file = LocalSnapshotFile(path)
+        snapshot_file.load()
+    snapshot_file.erase(11)
+    snapshot_file.erase(11)
+    snapshot_file.erase(99)
     assert b"canary" not in path.read_bytes()
-    found = FileShelf(path).load()
+    found = LocalSnapshotFile(path).load()
     assert found is not None
     assert found.texts == ["", "grüße 🎉", "third"]
 
@@ -123,7 +123,7 @@ def test_damage_of_any_byte_loses_a_text_or_the_file_but_never_lies(path: Path) 
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
-        found = FileShelf(path).load()
+        found = LocalSnapshotFile(path).load()
         if found is None:
             assert not path.exists()
             continue
@@ -137,13 +137,13 @@ def test_damage_of_any_byte_loses_a_text_or_the_file_but_never_lies(path: Path) 
 def test_a_short_file_is_thrown_away(path: Path, kept: int) -> None:
     save(path)
     path.write_bytes(path.read_bytes()[:kept])
-    found = FileShelf(path).load()
+    found = LocalSnapshotFile(path).load()
     assert found is None or all(not text for text in found.texts)
 
 
 def test_clearing_leaves_no_file(path: Path) -> None:
-    shelf = save(path)
+    snapshot_file = save(path)
     path.with_suffix(".new").write_bytes(b"half")
-    shelf.clear()
-    shelf.erase(11)
+    snapshot_file.clear()
+    snapshot_file.erase(11)
     assert list(path.parent.iterdir()) == []

@@ -126,10 +126,10 @@ async def test_a_search_does_not_wait_for_the_searches_of_another(
     go = threading.Event()
     ranked = pipeline._ranked
 
-    def held(trail: pipeline.Trail, *args: Any) -> Any:
-        order.append(trail.text)
+    def held(state: pipeline.SearchState, *args: Any) -> Any:
+        order.append(state.text)
         assert go.wait(60)
-        return ranked(trail, *args)
+        return ranked(state, *args)
 
     monkeypatch.setattr(pipeline, "_ranked", held)
     async with clients(tmp_path, HashEncoder()) as (flooding, single):

@@ -121,7 +121,8 @@ def answers(daemon: Daemon) -> dict[str, list[Any]]:
 
 DOCUMENTED = {
     "search_memories": "notice results warnings id content type score created_at expires_at"
-    " metadata name session_id pinned passage cut similar why dense lexical",
+    " metadata name session_id pinned passage cut similar why dense lexical timings"
+    " embed gather fuse boost rerank pack",
     "store_memory": "id content type created_at expires_at metadata name session_id pinned"
     " duplicate replaced warnings",
     "forget_memory": "success id",

@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.masking.mask import MARK, mask
-from memoryd.normalise import MARKS, normalized
+from memoryd.normalise import MAX_MARKS, normalized
 from memoryd.sanitize import as_data
 
 SHORT, TIMES = 4_000, 8  # characters, and how many times as many
@@ -79,7 +79,7 @@ def test_what_people_write_is_normalised_as_ever(form: str) -> None:
         "e\u0301\u0323 ｗｉｄｅ ﬁ",  # noqa: RUF001
         "\u1112\u1161\u11ab",
         "😀" * 100 + "e\u0301",
-        "z" + "\u0300\u0327" * (MARKS // 2),
+        "z" + "\u0300\u0327" * (MAX_MARKS // 2),
         "क्षि" * 50,
     )
     for text in texts:

@@ -178,7 +178,7 @@ async def test_a_rerank_model_that_fails_is_said(
 
 
 @pytest.mark.parametrize("error", FEW, ids=name)
-async def test_a_former_model_that_does_not_load_is_passed_over(
+async def test_a_previous_model_that_does_not_load_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Callable[[], BaseException]
 ) -> None:
     load = wiring.load_encoder
@@ -202,7 +202,7 @@ async def test_former_vectors_that_cannot_be_used_are_passed_over(
     with logged() as events:
         async with open_engine(configured(tmp_path, "hash")) as engine:
             await engine.store(DOCK)
-        monkeypatch.setattr(previous_model.Former, "take_up", failing(ERRORS[4]))
+        monkeypatch.setattr(previous_model.PreviousModel, "load", failing(ERRORS[4]))
         await changes_its_model(tmp_path)
     assert "former_model_failed" in events()
 

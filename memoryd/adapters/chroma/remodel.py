@@ -20,7 +20,7 @@ from memoryd.adapters.chroma.rewrite import Fresh, close
 from memoryd.adapters.chroma.rows import SCHEMA_KEY, plain_rows
 from memoryd.adapters.chroma.sqlite_read import collection_facts
 from memoryd.adapters.chroma.swap import LIVE
-from memoryd.adapters.snapshot_file import FORMER, FileShelf
+from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
 from memoryd.model import said_key
 from memoryd.ports import Identity, Progress, Record, Snapshot
 from memoryd.settings import StoreSettings
@@ -57,7 +57,7 @@ def remodel(
         say(Progress("changing the model", len(ids), len(ids)))
     fresh.close(ids)
     close(source, folder)
-    former.save(FileShelf(data_dir / FORMER), source.made_for)
+    former.save(LocalSnapshotFile(data_dir / PREVIOUS_VECTORS), source.made_for)
     fresh.finish("model")
 
 
@@ -80,10 +80,10 @@ class _Vectors:
         if self._passages > MOST:
             self._said.clear()
 
-    def save(self, shelf: FileShelf, made_for: Identity) -> None:
+    def save(self, snapshot_file: LocalSnapshotFile, made_for: Identity) -> None:
         """Unless that model had not come to an end itself: then the one before it goes on."""
         is_fit = 0 < self._passages <= MOST
-        if not is_fit or (self._waiting and shelf.load() is not None):
+        if not is_fit or (self._waiting and snapshot_file.load() is not None):
             return
         arrays: dict[str, NDArray[Any]] = {
             "key": np.array([key for key, _ in self._said], dtype=np.uint64),
@@ -92,6 +92,6 @@ class _Vectors:
         }
         about = {"model": made_for.model, "dimension": made_for.dimension}
         try:
-            shelf.save(about, Snapshot(about, arrays, [""] * len(self._said)).pieces())
+            snapshot_file.save(about, Snapshot(about, arrays, [""] * len(self._said)).pieces())
         except OSError:  # a full disk: words serve until the new vectors are made
-            shelf.clear()
+            snapshot_file.clear()

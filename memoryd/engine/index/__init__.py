@@ -1,1 +1,1 @@
-"""What is searched, in RAM: vectors, words, filter columns and turns, rebuilt at every start."""
+"""The search index in RAM: vectors, words, filter columns and turns, rebuilt at every start."""

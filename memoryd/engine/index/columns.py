@@ -1,4 +1,4 @@
-"""What a search can filter on, as arrays over slots and postings of metadata. All exact."""
+"""Filter columns: exact values by slot, and postings of metadata."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from memoryd.model import Filter, Memory, MemoryType
 Mask = NDArray[np.bool_]
 TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
 FIRST_SIZE = 1024
-BRIEF = 275  # characters up to which a message counts as brief; twice as long, by a quarter
-MARKS = frozenset("?\uff1f\u061f")  # of a question: Latin, full width, Arabic
+BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0.25
+QUESTION_MARKS = frozenset("?\uff1f\u061f")  # Latin, full width, Arabic
 COLUMNS = "_type _created _expires _session _first _spread _brief _asks".split()
 
 
 class CopiedColumns(NamedTuple):
-    """By slot."""
+    """Copies by slot, for a search."""
 
     first: NDArray[np.int32]  # its first row
     spread: NDArray[np.float32]  # log of how many rows it has
@@ -32,7 +32,7 @@ class CopiedColumns(NamedTuple):
 
 
 class Columns:
-    """One value a slot; a slot whose type is 0 is free."""
+    """One value per slot and column; a slot whose type is 0 is free."""
 
     def __init__(self) -> None:
         self._type = np.zeros(FIRST_SIZE, dtype=np.uint8)
@@ -55,7 +55,7 @@ class Columns:
         self._session[slot] = _session_code(memory.session_id)
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)
-        self._asks[slot] = brief if any(mark in memory.content for mark in MARKS) else 0.0
+        self._asks[slot] = brief if any(mark in memory.content for mark in QUESTION_MARKS) else 0.0
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
 
@@ -68,7 +68,7 @@ class Columns:
                 del self._metadata[pair]
 
     def copied(self, count: int) -> CopiedColumns:
-        """What a search needs of the first `count` slots."""
+        """Copies of the first `count` slots."""
         return CopiedColumns(
             self._first[:count].copy(),
             self._spread[:count].copy(),
@@ -78,7 +78,7 @@ class Columns:
         )
 
     def allowed(self, filter: Filter, now: float) -> Mask:
-        """Which slots a search may return: alive, not expired, and all of the filter."""
+        """Which slots a search may return: in use, not expired, and matching the filter."""
         allowed: Mask = (self._type != 0) & (self._expires > now)
         if filter.type is not None:
             allowed &= self._type == TYPE_CODE[filter.type]
@@ -95,7 +95,7 @@ class Columns:
         return allowed
 
     def expired(self, now: float) -> NDArray[np.intp]:
-        """Slots of memories that are over and wait for the sweep."""
+        """Slots of memories that have expired and wait for the sweep."""
         return np.flatnonzero((self._type != 0) & (self._expires <= now))
 
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
@@ -117,7 +117,7 @@ class Columns:
 
 
 def _session_code(session_id: str | None) -> int:
-    """64 bits for a session, 0 for none: nothing to keep, so nothing that only grows."""
+    """A 64-bit hash of a session id, 0 for none. No table of ids, which would only grow."""
     if session_id is None:
         return 0
     digest = blake2b(session_id.encode(), digest_size=8).digest()

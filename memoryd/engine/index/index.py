@@ -1,8 +1,8 @@
-"""The index in RAM: every memory, its filter columns, its vectors and its words. Derived, never
-the truth.
+"""The index in RAM: every memory with its filter columns, vectors and words. It is derived from
+the store and can be rebuilt.
 
-All changes happen on the event loop, between awaits, so a reader sees a write whole or not at
-all. A search takes a `View` on the loop and does the arithmetic on a thread; if a slot of its
+All changes happen on the event loop, between awaits, so a reader sees all of a write or nothing.
+A search takes a `View` on the event loop and does the arithmetic on a thread; if a slot of its
 result was freed or reused meanwhile, it starts again.
 """
 
@@ -16,20 +16,20 @@ from typing import Generic, TypeVar
 
 from memoryd.engine.index.columns import Columns
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
-from memoryd.engine.index.turns import Grown, Numbers, Speakers, Turns
+from memoryd.engine.index.turns import GrowingArray, Numbers, Speakers, Turns
 from memoryd.engine.index.vectors import VectorTable
 from memoryd.engine.index.view import Layout, View
 from memoryd.engine.index.words import WordIndex
 from memoryd.model import Filter, Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
 
-FORMER = 1024  # removed memories that are remembered while somebody searches
+MAX_REPLACED = 1024  # replaced entries that are kept while a search runs
 Held = TypeVar("Held")
 
 
 @dataclass(slots=True)
 class Entry:
-    """A memory with its rows, one a passage; one for the whole if it has no vectors yet."""
+    """A memory with its rows: one per passage, or one for all of it without vectors."""
 
     memory: Memory
     rows: list[int]
@@ -38,7 +38,7 @@ class Entry:
 
 
 class Index:
-    """Slots of memories; look-ups by id, name and fact; views to search."""
+    """Memories in numbered slots; look-up by id, name and fact; views for searches."""
 
     def __init__(self, dimension: int, *, exact_limit: int = 250_000) -> None:
         self._entries: list[Entry | None] = []
@@ -53,7 +53,7 @@ class Index:
         self._ids: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._facts: dict[bytes, set[int]] = {}
-        self.stamps: Stamps[Entry] = Stamps()
+        self.slot_versions: SlotVersions[Entry] = SlotVersions()
         self._layout: Layout | None = None
 
     def __len__(self) -> int:
@@ -64,8 +64,8 @@ class Index:
 
     @property
     def changes(self) -> int:
-        """How often a memory was entered or removed."""
-        return self.stamps.changes
+        """How many times a memory was added or removed."""
+        return self.slot_versions.changes
 
     @property
     def pending(self) -> int:
@@ -95,12 +95,12 @@ class Index:
         return self._memory(self._names.get(name))
 
     def facts(self, content: str, session_id: str | None) -> list[Memory]:
-        """The facts with exactly this content in this session; names may tell them apart."""
+        """The facts with exactly this content in this session; they may differ in name."""
         slots = sorted(self._facts.get(fact_key(content, session_id), ()))
         return [memory for slot in slots if (memory := self._memory(slot))]
 
     def record(self, id: str) -> Record | None:
-        """The memory with its vectors, as the store has it; None where they are not in RAM."""
+        """The memory with its vectors, as stored; None if unknown, or if vectors are not in RAM."""
         slot = self._ids.get(id)
         entry = None if slot is None else self._entries[slot]
         if slot is None or entry is None or not self._vectors.keep:
@@ -121,7 +121,7 @@ class Index:
         return [memory for slot in slots if (memory := self._memory(slot))]
 
     def put(self, record: Record, found: RowTerms | None = None) -> None:
-        """Insert or replace a memory; `found` are its terms, if they were made beforehand."""
+        """Insert or replace a memory. `found`: its terms, if the caller has computed them."""
         memory = record.memory
         found = row_terms(record) if found is None else found
         self.remove(memory.id)
@@ -135,7 +135,7 @@ class Index:
         self._enter(slot, entry, pending=not record.passages)
 
     def restore(self, entries: Sequence[Entry], pending: Sequence[bool]) -> Iterator[int]:
-        """Enter memories whose rows are restored already; yields after each, to pace it."""
+        """Add memories whose rows are restored already; yields after each, for pauses."""
         for slot, (entry, waits) in enumerate(zip(entries, pending, strict=True)):
             self._entries.append(None)
             self._enter(slot, entry, pending=waits)
@@ -143,12 +143,12 @@ class Index:
 
     @property
     def tables(self) -> tuple[VectorTable, WordIndex]:
-        """Vectors and words, to reserve, pack and restore."""
+        """The tables of vectors and words, for commits and snapshots."""
         return self._vectors, self._words
 
     def _enter(self, slot: int, entry: Entry, *, pending: bool) -> None:
         memory, rows = entry.memory, entry.rows
-        self.stamps.touch(slot, self._entries[slot])
+        self.slot_versions.touch(slot, self._entries[slot])
         self._entries[slot] = entry
         if pending:
             self._pending.add(slot)
@@ -162,13 +162,13 @@ class Index:
             self._facts.setdefault(fact_key(memory.content, memory.session_id), set()).add(slot)
 
     def remove(self, id: str) -> bool:
-        """Drop a memory and everything derived from it; false if it was not there."""
+        """Remove a memory and everything derived from it; false if it was not there."""
         slot = self._ids.pop(id, None)
         entry = self._entries[slot] if slot is not None else None
         if slot is None or entry is None:
             return False
         memory = entry.memory
-        self.stamps.touch(slot, entry)
+        self.slot_versions.touch(slot, entry)
         for row, words in zip(entry.rows, terms_of(memory, entry.spans), strict=True):
             self._words.remove(row, words)
         self._turns.remove(slot, memory)
@@ -194,52 +194,54 @@ class Index:
         quiet: float,
         numbers: Iterable[int] = (),
     ) -> View:
-        """What a search with these terms sees now; `numbers` are those that have digits."""
+        """A view of the index for a search with these terms. `numbers`: terms with digits."""
         if self._layout is None or self._layout.version != self.changes:
-            self._layout = self._laid_out()
-        gone = self._layout.rows_of(self._columns.expired(now))
-        words = self._words.look_up(query, *self._layout.rows_beside, quiet, self.changes, gone)
+            self._layout = self._make_layout()
+        expired = self._layout.rows_of(self._columns.expired(now))
+        words = self._words.look_up(
+            query, *self._layout.row_neighbours, quiet, self.changes, expired
+        )
         allowed = self._columns.allowed(filter, now)[: len(self._entries)]
         meant = self._speakers.meant(query)
         names_number = self._words.has_rare(numbers)
         return View(self._layout, allowed, meant, words, self._vectors, names_number)
 
-    def _laid_out(self) -> Layout:
-        self._vectors.settle()
+    def _make_layout(self) -> Layout:
+        self._vectors.round_new_rows()
         slots = len(self._entries)
         before, after = self._turns.of_slots(slots)
         return Layout(
             version=self.changes,
-            stamps=self.stamps.first(slots),
+            slot_versions=self.slot_versions.first(slots),
             owners=self._vectors.owners(),
             **self._columns.copied(slots)._asdict(),
             before=before,
             after=after,
-            rows_beside=self._turns.of_rows(len(self._vectors)),
+            row_neighbours=self._turns.of_rows(len(self._vectors)),
             speakers=self._speakers.codes(slots),
         )
 
     def entries(self) -> list[Entry | None]:
-        """A copy, by slot."""
+        """A copy of the entries, by slot."""
         return self._entries.copy()
 
     def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
-        """What the view saw in a slot, and whether it is still so. None: gone, or changed too
-        often since."""
-        stamp = int(view.layout.stamps[slot])
-        if self.stamps.is_current(slot, stamp):
+        """The entry that the view saw in a slot, and whether it is unchanged. None: the memory was
+        removed, or the old entry is no longer kept."""
+        version = int(view.layout.slot_versions[slot])
+        if self.slot_versions.is_current(slot, version):
             return self._entries[slot], True
-        former = self.stamps.former(slot, stamp)
-        return (former if former and former.memory.id in self._ids else None), False
+        replaced = self.slot_versions.replaced(slot, version)
+        return (replaced if replaced and replaced.memory.id in self._ids else None), False
 
     def vector_bytes(self, id: str) -> int:
-        """How much the vectors of a memory take."""
+        """Bytes of the vectors of a memory."""
         slot = self._ids.get(id)
         entry = None if slot is None else self._entries[slot]
         return 0 if entry is None else 4 * self._vectors.dimension * len(entry.rows)
 
     def slot(self, id: str) -> int | None:
-        """Where a memory is."""
+        """The slot of a memory; None if there is none."""
         return self._ids.get(id)
 
     def _memory(self, slot: int | None) -> Memory | None:
@@ -254,50 +256,50 @@ class Index:
 
 
 def fact_key(content: str, session_id: str | None) -> bytes:
-    """Equal for facts that are one memory."""
+    """A key that is equal for identical facts."""
     return blake2b(f"{session_id or ''}\0{content.strip()}".encode(), digest_size=16).digest()
 
 
-class Stamps(Generic[Held]):
-    """By slot, the number of its last change; and what it held before, while that matters."""
+class SlotVersions(Generic[Held]):
+    """By slot, the number of its last change; while a search runs, also the replaced entries."""
 
     def __init__(self) -> None:
-        self._stamps = Grown()
-        self._former: dict[tuple[int, int], Held] = {}
+        self._versions = GrowingArray()
+        self._replaced: dict[tuple[int, int], Held] = {}
         self._watchers = 0
-        self.changes = 0  # so far, of all slots
+        self.changes = 0  # of all slots
 
     def touch(self, slot: int, held: Held | None) -> None:
-        """The slot is about to change; `held` is what it holds until now."""
+        """Call before a slot changes; `held` is what it holds until then."""
         if self._watchers and held is not None:
-            self._former[slot, self._stamp(slot)] = held
-            if len(self._former) > FORMER:
-                del self._former[next(iter(self._former))]
+            self._replaced[slot, self._version(slot)] = held
+            if len(self._replaced) > MAX_REPLACED:
+                del self._replaced[next(iter(self._replaced))]
         self.changes += 1
-        self._stamps.set(slot, self.changes & 0x7FFFFFFF)
+        self._versions.set(slot, self.changes & 0x7FFFFFFF)
 
     def first(self, count: int) -> Numbers:
-        """A copy of the stamps of the first slots."""
-        return self._stamps.first(count)
+        """A copy of the versions of the first `count` slots."""
+        return self._versions.first(count)
 
-    def is_current(self, slot: int, stamp: int) -> bool:
-        """Whether the slot has not changed since."""
-        return self._stamp(slot) == stamp
+    def is_current(self, slot: int, version: int) -> bool:
+        """Whether the slot has not changed since this version."""
+        return self._version(slot) == version
 
-    def former(self, slot: int, stamp: int) -> Held | None:
-        """What the slot held then; None if nobody remembers."""
-        return self._former.get((slot, stamp))
+    def replaced(self, slot: int, version: int) -> Held | None:
+        """What the slot held at this version; None if it is no longer kept."""
+        return self._replaced.get((slot, version))
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """A search is under way: what is removed meanwhile is remembered until it ends."""
+        """Keep replaced entries while the block, a search, runs."""
         self._watchers += 1
         try:
             yield
         finally:
             self._watchers -= 1
             if not self._watchers:
-                self._former.clear()
+                self._replaced.clear()
 
-    def _stamp(self, slot: int) -> int:
-        return int(self._stamps.values[slot]) if slot < len(self._stamps.values) else -1
+    def _version(self, slot: int) -> int:
+        return int(self._versions.values[slot]) if slot < len(self._versions.values) else -1

@@ -11,13 +11,12 @@ RowTerms = list[list[int]]  # the terms of each row of a memory
 
 
 def row_terms(record: Record) -> RowTerms:
-    """The terms of each passage, and of the one who said it. On any thread: long texts take a
-    while."""
+    """The terms of each passage, with the speaker's. Runs on any thread; slow for long texts."""
     return terms_of(record.memory, spans_of(record))
 
 
 def terms_of(memory: Memory, spans: list[Span]) -> RowTerms:
-    """The same for a memory whose spans are known. Its name counts with the first."""
+    """The terms of each span, with the speaker's; the first also has those of the name."""
     speaker = terms(speaker_of(memory))
     found = [terms(memory.content[start:end]) + speaker for start, end in spans]
     if memory.name is not None:
@@ -26,5 +25,5 @@ def terms_of(memory: Memory, spans: list[Span]) -> RowTerms:
 
 
 def spans_of(record: Record) -> list[Span]:
-    """Where its passages are; one for the whole if it has no vectors yet."""
+    """The spans of its passages; one for all of the content if it has no vectors."""
     return [p.span for p in record.passages] or [(0, len(record.memory.content))]

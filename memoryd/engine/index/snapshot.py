@@ -1,12 +1,13 @@
-"""The index as a snapshot, and back: a start that reads one file instead of every row.
+"""Snapshots of the index: a start reads one file instead of every row of the store.
 
-Each memory carries the revision it was last written with, here and in the store. At a start the
-store tells its revisions, which is cheap; what agrees is taken from the snapshot, and the rest
-is read. So a snapshot may be old, but never wrong.
+Each memory has the revision of its last write, here and in the store. At start the store lists its
+revisions, which is cheap; memories whose revision agrees are taken from the snapshot, the others
+are read from the store. So a snapshot may be old, but never wrong.
 
-It is saved while the engine runs, on a thread and piece by piece, so that it takes little memory
-and the event loop hardly notices; an end that waited for it would take longer the larger the store
-is. What is written meanwhile has another revision then, and is read at the next start.
+It is saved while the engine runs, on a thread and piece by piece, so that it needs little memory
+and does not delay the event loop. Saving at the end was rejected: a stop would take longer the
+larger the store is. A memory that is written during a save has a new revision, and is read from the
+store at the next start.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import structlog
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.terms import TERMS_VERSION, term
 from memoryd.model import Memory, MemoryType
-from memoryd.ports import Progress, Record, Shelf, Snapshot, Store, Watch
+from memoryd.ports import Progress, Record, Snapshot, SnapshotFile, Store, Watch
 from memoryd.tasks import task_group
 
 if TYPE_CHECKING:
@@ -38,25 +39,25 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 FORMAT = 2
-LEAST = 5_000  # memories from which a snapshot is worth its space
-STALE = 50  # changes of one memory in so many make it worth writing anew
-PACE = 500  # memories entered before others have their turn
-FEW = 50  # the same where each has to be read, and its words found
+MIN_MEMORIES = 5_000  # below this a snapshot is not worth its space
+CHANGED_SHARE = 50  # save again after changes to one in this many memories
+PACE = 500  # memories added before the event loop runs other tasks
+PACE_READ = 50  # the same for memories from the store, whose terms have to be computed
 LOADING = "loading"
-FETCH = 1_000  # memories asked of the store at once
-BLOCK = 4_096  # vectors written at once
-REST = 0.002  # seconds after each piece that is written: others want to run, too
-LOOK = 30.0  # seconds between two looks whether enough has changed
-SHARE = 20  # saving takes at most one second in so many
-RETRY = 600.0  # seconds after a failure, a full disk say
-SMALL = 20_000  # memories up to which the end may wait for a snapshot
-END_LIMIT = 1.0  # seconds that it then waits at most
+FETCH = 1_000  # memories per read from the store
+BLOCK = 4_096  # vectors per piece
+PAUSE = 0.002  # seconds after each piece, for other threads
+CHECK_INTERVAL = 30.0  # seconds between checks whether enough has changed
+BUSY_SHARE = 20  # saving takes at most one in this many seconds
+RETRY = 600.0  # seconds after a failure such as a full disk
+MAX_AT_END = 20_000  # memories up to which a stop saves a snapshot
+END_LIMIT = 1.0  # seconds that a stop waits for it
 FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
-GRACE = 0.5  # seconds for a thread to notice that it is to give up
+GIVE_UP_WAIT = 0.5  # seconds for the thread to notice that it must give up
 
 
-class NoShelf:
-    """See `memoryd.ports.Shelf`: keeps nothing."""
+class NoSnapshotFile:
+    """A `memoryd.ports.SnapshotFile` that keeps nothing."""
 
     def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None: ...
     def load(self) -> Snapshot | None: ...
@@ -65,28 +66,30 @@ class NoShelf:
 
 
 class GivenUp(Exception):
-    """Nobody wants the snapshot any more that is being written."""
+    """The snapshot that is being written is no longer wanted."""
 
 
 class Snapshots:
-    """Loads the index at the start, and saves it when it has changed enough."""
+    """Loads the index at start, and saves it when enough has changed."""
 
-    def __init__(self, index: Index, shelf: Shelf, identity: Mapping[str, object]) -> None:
+    def __init__(
+        self, index: Index, snapshot_file: SnapshotFile, identity: Mapping[str, object]
+    ) -> None:
         self._index = index
-        self._shelf = shelf
+        self._file = snapshot_file
         self._about = {"format": FORMAT, "terms": TERMS_VERSION, **identity}
-        self._saved = -1  # the index's changes up to which it is saved; below 0: not at all
+        self._saved = -1  # `Index.changes` at the last save; negative: no snapshot
         self._saving = anyio.Lock()
-        self._give_up = threading.Event()  # of the save that runs
-        self._erased: set[int] = set()  # since it began
-        self._is_stuck = False  # a thread was told to give up, and its disk has not answered
+        self._give_up = threading.Event()  # set: the running save must stop
+        self._erased: set[int] = set()  # keys of texts erased since the running save began
+        self._is_stuck = False  # a thread was told to give up, and still waits for its disk
 
     async def load(self, store: Store, watch: Watch | None = None) -> int:
-        """Fill the empty index; how many memories came from the snapshot. `watch` is told how
-        far it is."""
+        """Fill the empty index; how many memories came from the snapshot. Reports progress to
+        `watch`."""
         tell = watch or (lambda so_far: None)
         collecting = gc.isenabled()
-        gc.disable()  # all that is made now stays; looking for garbage among it takes long
+        gc.disable()  # everything allocated now stays; collections would only cost time
         try:
             return await self._load(store, tell)
         finally:
@@ -96,13 +99,13 @@ class Snapshots:
 
     async def _load(self, store: Store, tell: Watch) -> int:
         known = await store.revisions()
-        snapshot = await anyio.to_thread.run_sync(self._shelf.load) if known else None
+        snapshot = await anyio.to_thread.run_sync(self._file.load) if known else None
         if known is None or snapshot is None or snapshot.about != self._about:
-            self._shelf.clear()
+            self._file.clear()
             await self._read_all(store, tell, len(known or ()))
             return 0
         restored, stale = await _restore(self._index, snapshot, known)
-        # Forgotten or changed, and the daemon was killed before it could erase the text.
+        # Forgotten or changed, and the daemon was killed before it erased the text.
         await anyio.to_thread.run_sync(self._erase_all, stale)
         changed = [id for id in known if self._index.get(id) is None]
         for start in range(0, len(changed), FETCH):
@@ -115,10 +118,10 @@ class Snapshots:
 
     def _erase_all(self, keys: Iterable[int]) -> None:
         for key in keys:
-            self._shelf.erase(key)
+            self._file.erase(key)
 
     async def _read_all(self, store: Store, tell: Watch, count: int) -> None:
-        """Enter every memory of the store, which gets the next page ready meanwhile."""
+        """Add every memory of the store, which prepares the next page meanwhile."""
         send, pages = anyio.create_memory_object_stream[list[Record]](1)
 
         async def ask() -> None:
@@ -132,32 +135,34 @@ class Snapshots:
                 tell(Progress(LOADING, len(self._index), count))
                 for number, record in enumerate(page, start=1):
                     self._index.put(record)
-                    if number % FEW == 0:
+                    if number % PACE_READ == 0:
                         await anyio.lowlevel.checkpoint()
-                self._index.tables[0].settle()  # not all at once in the first search
+                self._index.tables[
+                    0
+                ].round_new_rows()  # here, so that the first search does not have to
 
     async def keep_current(self) -> None:
-        """Save whenever enough has changed. A failure is logged and met again later."""
+        """Save whenever enough has changed, until cancelled. A failure is logged and retried."""
         while True:
             began = time.monotonic()
-            pause = LOOK if await self._save_if_stale() else RETRY
-            await anyio.sleep(max(pause, SHARE * (time.monotonic() - began)))
+            pause = CHECK_INTERVAL if await self._save_if_stale() else RETRY
+            await anyio.sleep(max(pause, BUSY_SHARE * (time.monotonic() - began)))
 
     async def _save_if_stale(self) -> bool:
-        """Save when much has changed; false if that failed."""
-        many = max(LEAST // 5, len(self._index) // STALE)
+        """Save if enough has changed; false if that failed."""
+        many = max(MIN_MEMORIES // 5, len(self._index) // CHANGED_SHARE)
         if self._saved >= 0 and self._index.changes - self._saved < many:
             return True
         return await self.save()
 
     async def save_at_end(self) -> None:
-        """Save if that is soon done; else the next start reads what changed since the last time."""
-        if len(self._index) <= SMALL:
+        """Save if the index is small; else the next start reads the changes from the store."""
+        if len(self._index) <= MAX_AT_END:
             with anyio.move_on_after(END_LIMIT):
                 await self.save()
 
     async def save(self) -> bool:
-        """Write a snapshot of the index as it is now, unless somebody clears it meanwhile; false if
+        """Write a snapshot of the index as it is now, unless `clear` is called meanwhile; false if
         that failed."""
         index = self._index
         async with self._saving:
@@ -166,8 +171,8 @@ class Snapshots:
                 return True
             if self._is_stuck:
                 return False
-            if len(index) < LEAST or not index.exact:
-                self._shelf.clear()
+            if len(index) < MIN_MEMORIES or not index.exact:
+                self._file.clear()
                 return True
             self._give_up, self._erased = threading.Event(), set()
             give_up, slots = self._give_up, index.entries()
@@ -176,7 +181,7 @@ class Snapshots:
                 await self._write(_until(give_up, index, pieces), give_up)
             except GivenUp:
                 return True
-            except Exception as exc:  # a full disk, say: the next start reads the store
+            except Exception as exc:  # such as a full disk: the next start reads the store
                 log.warning("snapshot_not_saved", error=type(exc).__name__)
                 self.clear()
                 return False
@@ -187,17 +192,17 @@ class Snapshots:
             return True
 
     async def _write(self, pieces: Iterable[Piece], give_up: threading.Event) -> None:
-        """Hand the pieces to the shelf on a thread. Who is cancelled does not wait for a disk that
-        is slow: the thread is told to give up, and ends with the process at the latest."""
+        """Write the pieces on a thread. A cancelled call does not wait for a slow disk: it tells
+        the thread to give up, which ends with the process at the latest."""
         ended, failure = anyio.Event(), list[BaseException]()
         token = anyio.lowlevel.current_token()
 
         def work() -> None:
             try:
-                self._shelf.save(self._about, pieces)
+                self._file.save(self._about, pieces)
             except BaseException as exc:
                 failure.append(exc)
-            with contextlib.suppress(RuntimeError):  # the event loop is gone
+            with contextlib.suppress(RuntimeError):  # the event loop has ended
                 anyio.from_thread.run_sync(end, token=token)
 
         def end() -> None:
@@ -209,7 +214,7 @@ class Snapshots:
             await ended.wait()
         except anyio.get_cancelled_exc_class():
             give_up.set()
-            with anyio.move_on_after(GRACE, shield=True):
+            with anyio.move_on_after(GIVE_UP_WAIT, shield=True):
                 await ended.wait()
             self._is_stuck = not ended.is_set()
             raise
@@ -217,27 +222,29 @@ class Snapshots:
             raise failure[0]
 
     def erase(self, id: str) -> None:
-        """A memory was forgotten or changed: its text must not stay in the file."""
+        """Overwrite the text of a memory that was forgotten or changed."""
         if self._saving.locked():
             self._erased.add(key(id))
-        self._shelf.erase(key(id))
+        self._file.erase(key(id))
 
     def clear(self) -> None:
-        """Remove the snapshot, also one that is being written."""
+        """Remove the snapshot, and stop a running save."""
         self._give_up.set()
-        self._shelf.clear()
+        self._file.clear()
         self._saved = -1
 
 
 async def _restore(
     index: Index, snapshot: Snapshot, known: Mapping[str, int]
 ) -> tuple[int, list[int]]:
-    """Enter what agrees with the store; how many memories, and the keys of the other texts."""
+    """Add the memories whose revision agrees with the store; how many, and the other keys."""
     arrays, stale = snapshot.arrays, list[int]()
     counts, spans = arrays["rows"].tolist(), arrays["span"].tolist()
     entries: list[Entry] = []
     pending: list[bool] = []
-    taken = np.full(int(arrays["rows"].sum()), -1, dtype=np.int32)  # snapshot's row: row now
+    taken = np.full(
+        int(arrays["rows"].sum()), -1, dtype=np.int32
+    )  # row in the snapshot: row in the index
     owners: list[int] = []
     names = ("key", "revision", "pending")
     columns = zip(counts, *(arrays[name].tolist() for name in names), strict=True)
@@ -268,12 +275,12 @@ async def _restore(
 
 
 def _until(give_up: threading.Event, index: Index, pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The pieces, with rests; GivenUp once somebody says so, or vectors are not in RAM any more."""
+    """The pieces, with pauses. Raises GivenUp once it is set, or vectors are no longer in RAM."""
     for piece in pieces:
         if give_up.is_set() or not index.exact:
             raise GivenUp
         yield piece
-        time.sleep(REST)
+        time.sleep(PAUSE)
     if give_up.is_set():
         raise GivenUp
 
@@ -281,9 +288,9 @@ def _until(give_up: threading.Event, index: Index, pieces: Iterable[Piece]) -> I
 def _pieces(
     index: Index, slots: Sequence[Entry | None], waiting: set[int], erased: set[int]
 ) -> Iterator[Piece]:
-    """What a shelf is to keep, made one piece at a time. Runs on a thread while the event loop goes
-    on changing the index: what belongs to a memory that was changed meanwhile may be torn, and has
-    a revision that is no longer the store's. Its text is in `erased`."""
+    """The snapshot, one piece at a time. Runs on a thread while the event loop changes the index:
+    the data of a memory that changes meanwhile may be inconsistent, but its revision is then no
+    longer the store's, so a start ignores it. `erased` has the keys of its text."""
     table, words = index.tables
     pending = [slot in waiting for slot, entry in enumerate(slots) if entry is not None]
     entries = [entry for entry in slots if entry is not None]
@@ -305,7 +312,7 @@ def _pieces(
 
 
 def key(id: str) -> int:
-    """The number a memory's text is erased by."""
+    """The key by which the text of a memory is erased."""
     return term(id)
 
 
@@ -314,7 +321,7 @@ def _text(memory: Memory) -> str:
 
 
 def _memories(texts: Sequence[str]) -> Iterator[Memory | None]:
-    """Parsed many at a time, which is three times as fast as one by one."""
+    """The memories, parsed in groups: three times as fast as one by one."""
     for start in range(0, len(texts), PACE):
         joined = ",".join(text or "null" for text in texts[start : start + PACE])
         for fields in json.loads(f"[{joined}]"):

@@ -1,9 +1,9 @@
-"""Text to terms: what the word index compares.
+"""Tokenizer: text to the terms that the word index compares.
 
 A term is a stable 64-bit number, not the word: the index then holds no text, in RAM or in its
 snapshot. Words are folded (case, accents, width) and stemmed. An identifier, path, version or
-address counts as a whole and by its parts. Scripts without spaces count by characters and
-pairs of them. Nothing is left out: words that carry little weigh less in a query, no more.
+address gives a term for the whole and for each part. Scripts without spaces give characters and
+pairs of characters. There are no stop words: common words only weigh less in a query.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _JOINT = r"(?:[._\-/\\:@'\u2019+#~&]{1,3}|(?<=\d),(?=\d))"
 CHUNK = re.compile(
     rf"[\w{_MARKS}]+(?:{_JOINT}[\w{_MARKS}]+)*[+#]{{0,2}}|[\u2190-\u2bff\U0001f000-\U0001faff]"
 )
-# Accents; points of Hebrew, vowels and the stretch of Arabic, which are written or not.
+# Accents; Hebrew points, Arabic vowels and tatweel, which are optional in writing.
 _ACCENTS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]"
 )
-# Letters that do not decompose, and those that are one letter in two codes.
+# Letters that do not decompose, and letters with two code points.
 _SAME = str.maketrans(
     "\u0142\u0141\u00f8\u00d8\u0111\u0110\u0127\u0126\u0131\u0167\u0166\u0629\u06cc\u06a9\u0649",
     "lLoOdDhHitT\u0647\u064a\u0643\u064a",
@@ -36,10 +36,10 @@ _SAME = str.maketrans(
 _ZEROS = "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040"
 _LETTERS = _SAME | {ord(zero) + n: str(n) for zero in _ZEROS for n in range(10)}
 _POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
-# Split in two steps: an address into its sides, a side into its words.
+# An address is split into its sides, and a side into its words.
 _SIDES = re.compile(r"[/\\:@~&]+")
 _WORDS = re.compile(r"[._\-+#,]+")
-# Where a word ends inside camelCase, HTTPServer, utf8.
+# Word boundaries inside camelCase, HTTPServer, utf8.
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\D)(?=\d)|(?<=\d)(?=\D)")
 _BREAKS = re.compile(rf"{_JOINT}")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)", re.IGNORECASE)
@@ -48,13 +48,13 @@ _DENSE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-# A number in groups, as telephones and accounts have it; written in other groups it is the same.
+# A number in groups, such as a telephone number; the grouping does not matter.
 _GROUPED = re.compile(r"(?<!\d)\d++(?:[ ()./\-]{1,3}+\d++)++")
-GROUPED = range(7, 21)  # digits of such a number; more are a list of numbers
+GROUPED = range(7, 21)  # digits of such a number; more digits are a list of numbers
 APART = frozenset(" ()/")
-TERMS_VERSION = 3  # changes whenever the same text gives other terms
-CACHED = 24  # characters of a chunk that is worth remembering
-LONGEST = 256  # characters of a chunk that are looked at; data in one piece is no word
+TERMS_VERSION = 3  # increase when the same text gives other terms
+CACHED = 24  # longest chunk, in characters, whose terms are cached
+LONGEST = 256  # characters of a chunk that are read: longer ones are data, not words
 
 QUIET_WORDS = (
     "a an the is are was were be been being am do does did doing done have has had having i you "
@@ -64,11 +64,11 @@ QUIET_WORDS = (
     "if so than then any some just also please tell"
 ).split()
 
-_local = threading.local()  # a stemmer is not for two threads at once
+_local = threading.local()  # a stemmer is not thread-safe
 
 
 def terms(text: str) -> list[int]:
-    """The terms of a text, in order, repeated as often as they occur."""
+    """The terms of a text, in order, with repetitions."""
     found: list[int] = []
     text = _folded(text)
     for chunk in CHUNK.findall(text):
@@ -81,14 +81,14 @@ def terms(text: str) -> list[int]:
 
 
 def numbers(text: str) -> set[int]:
-    """The terms of what has a digit in it: numbers, versions, codes. Nobody paraphrases those."""
+    """The terms of chunks with a digit: numbers, versions, codes. People do not paraphrase them."""
     chunks = CHUNK.findall(_folded(text))
     with_digit = (chunk for chunk in chunks if any(sign.isdecimal() for sign in chunk))
     return {found for chunk in with_digit for found in _terms_of(chunk[:LONGEST])}
 
 
 def _grouped(text: str) -> Iterator[str]:
-    """The digits of numbers in groups; those that are one chunk have their joined form there."""
+    """The digits of grouped numbers; for one that is a single chunk, `_words` joins them."""
     for number in _GROUPED.findall(text):
         digits = "".join(filter(str.isdecimal, number))
         if len(digits) in GROUPED and not APART.isdisjoint(number):
@@ -96,24 +96,24 @@ def _grouped(text: str) -> Iterator[str]:
 
 
 def _pieces(chunk: str) -> Iterator[str]:
-    """What has no end, by its parts: a long path, a list without spaces, a page of Chinese. Data
-    in one piece is no word, and is looked at as far as one could be."""
+    """The parts of a very long chunk: a path, a list without spaces, a page of Chinese. Of a part
+    that is longer than any word, only the beginning."""
     for part in _BREAKS.split(chunk):
         if len(part) <= LONGEST or not _DENSE.search(part):
             yield part[:LONGEST]
             continue
         for start in range(0, len(part), LONGEST):
-            yield part[start : start + LONGEST + 1]  # pairs go across
+            yield part[start : start + LONGEST + 1]  # one more: a pair may cross the border
 
 
 def term(word: str) -> int:
-    """The number of one word, as it stands."""
+    """The term of one word, without folding or stemming."""
     return int.from_bytes(blake2b(word.encode(errors="replace"), digest_size=8).digest(), "big")
 
 
 def _folded(text: str) -> str:
-    """Width, accents and points away, digits of any script as ours; case stays, for it shows
-    where a word ends."""
+    """The text without width variants, accents and points, and with ASCII digits. Case stays: it
+    shows word boundaries."""
     if text.isascii():
         return text
     plain = _ACCENTS.sub("", normalized("NFKD", text))
@@ -129,7 +129,7 @@ _cached = lru_cache(maxsize=32_768)(_terms_of)
 
 
 def _words(chunk: str) -> Iterator[str]:
-    """The whole of a chunk and its parts; of a plain word, its stem."""
+    """A chunk as a whole and its parts; for a plain word, its stem."""
     if _DENSE.search(chunk):
         yield from _dense_words(chunk)
         return
@@ -156,7 +156,7 @@ def _atoms(side: str) -> list[str]:
 
 
 def _dense_words(chunk: str) -> Iterator[str]:
-    """Characters and pairs of what has no spaces; the rest between as words."""
+    """Characters and pairs of scripts without spaces; the text between them as words."""
     end = 0
     for run in _DENSE.finditer(chunk):
         if rest := chunk[end : run.start()]:

@@ -1,8 +1,8 @@
-"""Who said what after what: the order of messages in each session, and their speakers.
+"""The order of messages in each session, and their speakers.
 
-A message finds its neighbours here, so that an answer can be found by the question before it.
-Only ids, times and numbers are kept; the words of a neighbour are never copied into a message,
-so forgetting one takes all of it away.
+The neighbours of a message are looked up here, so that an answer can be found by the question
+before it. Only ids, times and numbers are kept. The words of a neighbour are never copied into a
+message, so forgetting a message removes all of it.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ Codes = NDArray[np.uint64]
 NONE = -1
 
 USER, ASSISTANT = term("user"), term("assistant")
-ROLES = frozenset({USER, ASSISTANT, term("system"), term("tool")})  # named by pronouns alone
+ROLES = frozenset(
+    {USER, ASSISTANT, term("system"), term("tool")}
+)  # a query refers to these by pronouns only
 ME = frozenset(term(word) for word in ("i", "my", "me", "mine", "myself"))
 YOU = frozenset(term(word) for word in ("you", "your", "yours"))
 DID, YOU_DID = term("did"), term("you")
 
-_Place = tuple[float, int, str, int]  # created, order, id, slot: sorts as it was said
+_Place = tuple[float, int, str, int]  # created, order, id, slot: sorts in the order of the session
 
 
 def speaker_of(memory: Memory) -> str:
-    """The name of the one who said it, "" where only a role is known: that is no word of it."""
+    """The name of the speaker; "" where only a role is known: a role is not searched as a word."""
     name = memory.metadata.get(SPEAKER)
     return name.strip()[:100] if isinstance(name, str) else ""
 
 
 class Turns:
-    """Neighbours of slots and of rows, kept right by every change."""
+    """Neighbours of slots and of rows, updated with every change."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[_Place]] = {}
-        # By slot: the message before and after. By row: the same for passages, which touch
-        # where the last one of a message meets the first of the next.
-        self._slots = (Grown(), Grown())
-        self._rows = (Grown(), Grown())
+        # By slot: the message before and after. By row: the last passage of a message and the
+        # first passage of the next one are neighbours.
+        self._slots = (GrowingArray(), GrowingArray())
+        self._rows = (GrowingArray(), GrowingArray())
         self._edges: dict[int, tuple[int, int]] = {}  # slot: its first and last row
 
     def put(self, slot: int, memory: Memory, rows: list[int]) -> None:
-        """Link a new memory with its neighbours, if it was said in a session."""
+        """Link a new memory with its neighbours, if it is a message of a session."""
         if memory.type is not MemoryType.CONVERSATION or memory.session_id is None:
             return
         self._edges[slot] = (rows[0], rows[-1])
@@ -61,7 +63,7 @@ class Turns:
         self._link(slot, places[at + 1][3] if at + 1 < len(places) else NONE)
 
     def remove(self, slot: int, memory: Memory) -> None:
-        """Unlink a memory; its neighbours become each other's."""
+        """Unlink a memory; its neighbours become neighbours of each other."""
         if slot not in self._edges or memory.session_id is None:
             return
         before, after = (int(side.values[slot]) for side in self._slots)
@@ -84,7 +86,7 @@ class Turns:
         return self._rows[0].first(count), self._rows[1].first(count)
 
     def _link(self, left: int, right: int) -> None:
-        """Make two slots neighbours; NONE: the other has none on that side."""
+        """Make two slots neighbours; NONE: the other slot has no neighbour on that side."""
         if left != NONE:
             self._slots[1].set(left, right)
             self._rows[1].set(self._edges[left][1], self._edge(right, 0))
@@ -97,12 +99,12 @@ class Turns:
 
 
 class Speakers:
-    """By slot, a number for who spoke; and whom a query speaks of."""
+    """By slot, a code for the speaker; and the speakers that a query refers to."""
 
     def __init__(self) -> None:
         self._codes = np.zeros(1024, dtype=np.uint64)
         self._known: dict[int, int] = {}  # code: how many slots
-        self._named: dict[int, set[int]] = {}  # term: codes of the speakers with it in their name
+        self._named: dict[int, set[int]] = {}  # term: codes of the speakers whose name has it
 
     def put(self, slot: int, name: str) -> None:
         while slot >= len(self._codes):
@@ -122,11 +124,11 @@ class Speakers:
                     del self._named[part]
 
     def meant(self, query: Iterable[int]) -> list[int]:
-        """Codes of those whom the query names; 'I' is the user, 'you' the assistant."""
+        """Codes of the speakers that the query refers to; 'I' is the user, 'you' the assistant."""
         words = list(query)
         asked = set(words)
         codes = {code for part in asked - QUIET for code in self._named.get(part, ())} - ROLES
-        # "What did you say about my plan?" is about the assistant's words.
+        # "What did you say about my plan?" asks for the assistant's words.
         if (DID, YOU_DID) in pairwise(words):
             codes.add(ASSISTANT)
         elif asked & ME:
@@ -148,8 +150,8 @@ class Speakers:
         return count
 
 
-class Grown:
-    """Numbers by slot or row, NONE until set; grows as needed."""
+class GrowingArray:
+    """An array of numbers by slot or row, NONE until set, that grows as needed."""
 
     def __init__(self) -> None:
         self.values: Numbers = np.full(1024, NONE, dtype=np.int32)

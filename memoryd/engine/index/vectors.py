@@ -1,10 +1,10 @@
-"""Vectors in RAM, compared exactly; also rounded, for a quick first look at all of them.
+"""Vectors in RAM, compared exactly; and rounded to bytes, for a fast first pass over all of them.
 
 Rows live in blocks of fixed size, so that growth never copies: a copy of a hundred megabytes
-would stall the event loop. A freed row is zeroed and used again. A scan runs on a thread (a second
-one for it gained nothing: the memory is the bound), writes go on meanwhile, and the caller drops
-hits whose owner changed (see `Index`). Without `keep` the table only numbers the rows: above a
-configured size candidates come from the store instead.
+would stall the event loop. A freed row is zeroed and reused. A scan runs on one thread (a second
+one gained nothing: memory bandwidth is the bound) while writes go on; the caller drops hits whose
+owner changed (see `Index`). Without `keep` the table only numbers the rows: above a configured size
+candidates come from the store instead.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 BLOCK = 8192
 FREE = -1
-SPARSE = 3  # fewer than one row in so many: comparing those alone is faster than all
-SPARSE_ROUNDED = 2  # the same for rounded rows, which are quicker to pick
+SPARSE = 3  # compare wanted rows only if fewer than one in this many is wanted
+SPARSE_ROUNDED = 2  # the same for rounded rows, which are faster to pick
 
 Floats = NDArray[np.float32]
 Owners = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-STEPS = 127
-SLIP = 1e-6  # what float32 arithmetic adds to the bound
+MAX_INT8 = 127
+ROUNDING = 1e-6  # error of float32 arithmetic, added to the bound
 
 
 class VectorTable:
@@ -36,17 +36,17 @@ class VectorTable:
         self.keep = keep
         self._blocks: list[Floats] = []
         self._rounded: list[Rounded] = []
-        self._unrounded: list[int] = []  # rows whose rounded vector is not made yet
+        self._unrounded: list[int] = []  # rows whose vector is not rounded yet
         self._owner = np.full(BLOCK, FREE, dtype=np.int32)
         self._free: list[int] = []
-        self._used = 0  # rows ever handed out
+        self._used = 0  # rows ever allocated
 
     def __len__(self) -> int:
-        """How many rows were ever in use at once."""
+        """How many rows were ever in use at the same time."""
         return self._used
 
     def add(self, vectors: Sequence[Floats | None], owner: int) -> list[int]:
-        """Rows that now hold the vectors; None is a row without one."""
+        """Store the vectors for a slot; their rows. None: a row without a vector."""
         rows = [self._row() for _ in vectors]
         for row, vector in zip(rows, vectors, strict=True):
             if vector is not None and self.keep:
@@ -56,12 +56,12 @@ class VectorTable:
         return rows
 
     def reserve(self, count: int) -> None:
-        """See to it that so many rows can be added; MemoryError, and nothing was changed."""
+        """Allocate room for `count` more rows. Raises MemoryError, with nothing changed."""
         while self.keep and self._used + count - len(self._free) > len(self._blocks) * BLOCK:
             self._grow()
 
-    def hand_over(self, rows: Sequence[int], owner: int) -> None:
-        """Another slot owns the rows from now on."""
+    def reassign(self, rows: Sequence[int], owner: int) -> None:
+        """Make another slot the owner of the rows."""
         self._owner[rows] = owner
 
     def remove(self, rows: Sequence[int]) -> None:
@@ -74,7 +74,7 @@ class VectorTable:
             self._free.append(row)
 
     def restore(self, vectors: Floats, owners: Owners) -> None:
-        """Take over rows from the first on, in an empty table."""
+        """Fill an empty table with these rows, in order."""
         self._used = len(owners)
         self._owner = np.append(owners, np.full(BLOCK, FREE, dtype=np.int32))
         for start in range(0, len(vectors) if self.keep else 0, BLOCK):
@@ -83,16 +83,16 @@ class VectorTable:
             self._blocks[-1][: len(part)] = part
             self._rounded[-1].put(slice(len(part)), part)
 
-    def settle(self) -> None:
-        """Round what came since the last time, all at once: one by one takes ten times as long.
-        To be called before a `glance`, by who changes the table."""
+    def round_new_rows(self) -> None:
+        """Round the rows added since the last call, all at once: one by one takes ten times as
+        long. Call on the event loop, before `approximate_cosines`."""
         rows, self._unrounded = np.array(self._unrounded, dtype=np.int64), []
         for number in np.unique(rows // BLOCK).tolist() if self.keep else ():
             here = rows[rows // BLOCK == number] % BLOCK
             self._rounded[number].put(here, self._blocks[number][here])
 
     def drop_vectors(self) -> None:
-        """Keep the numbering alone from now on."""
+        """Free the vectors; from now on only number the rows."""
         self.keep = False
         self._blocks, self._rounded, self._unrounded = [], [], []
 
@@ -125,8 +125,8 @@ class VectorTable:
 
         return self._each(wanted, compare)
 
-    def glance(self, query: Floats, wanted: Mask) -> tuple[Floats, Floats]:
-        """By row, about the cosine, and how far that can be from it; 0 where not wanted."""
+    def approximate_cosines(self, query: Floats, wanted: Mask) -> tuple[Floats, Floats]:
+        """By row, the approximate cosine, 0 where not wanted; and the bound of its error."""
         blocks, asked = self._rounded, Rounded.of(query[None, :])
 
         def compare(number: int, part: Mask) -> tuple[NDArray[np.intp] | None, Floats]:
@@ -134,14 +134,14 @@ class VectorTable:
             rows = picked if len(picked) * SPARSE_ROUNDED < len(part) else None
             return rows, blocks[number].compare(asked, rows, len(part))
 
-        slack = np.zeros(len(wanted), dtype=np.float32)
+        errors = np.zeros(len(wanted), dtype=np.float32)
         for number, block in enumerate(blocks[: -(-len(wanted) // BLOCK)]):
-            into = slack[number * BLOCK : (number + 1) * BLOCK]
-            into[:] = block.slack(asked, len(into))
-        return self._each(wanted, compare), slack
+            into = errors[number * BLOCK : (number + 1) * BLOCK]
+            into[:] = block.errors(asked, len(into))
+        return self._each(wanted, compare), errors
 
     def cosines_of(self, query: Floats, rows: NDArray[np.intp]) -> Floats:
-        """The cosines of some rows, which are in order. Runs on any thread."""
+        """The cosines of these sorted rows. Runs on any thread."""
         found = np.zeros(len(rows), dtype=np.float32)
         ends = np.searchsorted(rows, BLOCK * np.arange(len(self._blocks) + 1)).tolist()
         for number, (block, begin, end) in enumerate(
@@ -156,7 +156,7 @@ class VectorTable:
         wanted: Mask,
         compare: Callable[[int, Mask], tuple[NDArray[np.intp] | None, Floats]],
     ) -> Floats:
-        """By row, 0..1, what `compare` finds in each block: for the rows that it names, or all."""
+        """By row, 0..1, the results of `compare`, which returns rows (None: all) and values."""
         scores = np.zeros(len(wanted), dtype=np.float32)
         for number in range(-(-len(wanted) // BLOCK) if self._blocks else 0):
             part = wanted[number * BLOCK : (number + 1) * BLOCK]
@@ -171,7 +171,7 @@ class VectorTable:
 
     def _grow(self) -> None:
         block = np.zeros((BLOCK, self.dimension), dtype=np.float32)
-        rounded = Rounded.room(BLOCK, self.dimension)
+        rounded = Rounded.zeros(BLOCK, self.dimension)
         self._blocks.append(block)
         self._rounded.append(rounded)
 
@@ -187,44 +187,44 @@ class VectorTable:
 
 
 def by_row(mask: Mask, owners: Owners) -> Mask:
-    """What holds for a slot, for its rows; a free row belongs to nobody."""
-    return np.append(mask, False).take(owners, mode="wrap")  # FREE: the last one
+    """A mask over slots as a mask over their rows; false for free rows."""
+    return np.append(mask, False).take(owners, mode="wrap")  # FREE is -1: the appended False
 
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """Rows of bytes; each times its scale is the vector, but for an error of at most `off`."""
+    """Rows of int8; a row times its scale is the vector, with an error of length `error`."""
 
     values: NDArray[np.int8]
     scale: Floats  # by row
-    off: Floats  # by row, the length of the difference
+    error: Floats  # by row, the length of the difference to the vector
 
     @classmethod
-    def room(cls, rows: int, dimension: int) -> Rounded:
+    def zeros(cls, rows: int, dimension: int) -> Rounded:
         """Zero vectors."""
-        scale, off = np.zeros(rows, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        return cls(np.zeros((rows, dimension), dtype=np.int8), scale, off)
+        scale, error = np.zeros(rows, dtype=np.float32), np.zeros(rows, dtype=np.float32)
+        return cls(np.zeros((rows, dimension), dtype=np.int8), scale, error)
 
     @classmethod
     def of(cls, vectors: Floats) -> Rounded:
-        """The nearest there is to each vector."""
-        scale = np.abs(vectors).max(axis=1) / np.float32(STEPS)
+        """The vectors, rounded."""
+        scale = np.abs(vectors).max(axis=1) / np.float32(MAX_INT8)
         values = np.rint(vectors / np.maximum(scale, np.float32(1e-30))[:, None]).astype(np.int8)
-        off = np.linalg.norm(vectors - values * scale[:, None], axis=1)
-        return cls(values, scale.astype(np.float32), off.astype(np.float32))
+        error = np.linalg.norm(vectors - values * scale[:, None], axis=1)
+        return cls(values, scale.astype(np.float32), error.astype(np.float32))
 
     def blank(self, row: int) -> None:
         """Make a row a zero vector."""
-        self.values[row], self.scale[row], self.off[row] = 0, 0.0, 0.0
+        self.values[row], self.scale[row], self.error[row] = 0, 0.0, 0.0
 
     def put(self, rows: slice | NDArray[np.int64], vectors: Floats) -> None:
-        """Round these into the rows."""
+        """Round the vectors into these rows."""
         made = Rounded.of(vectors)
-        self.values[rows], self.scale[rows], self.off[rows] = made.values, made.scale, made.off
+        self.values[rows], self.scale[rows], self.error[rows] = made.values, made.scale, made.error
 
     def compare(self, query: Rounded, rows: NDArray[np.intp] | None, count: int) -> Floats:
-        """About the products with the only row of `query`, of some rows or of the first `count`;
-        leaves the interpreter free to do other work."""
+        """Approximate dot products of the one row of `query` with these rows, or with the first
+        `count`. Releases the interpreter lock."""
         values = self.values[:count] if rows is None else self.values.take(rows, axis=0)
         scale = self.scale[:count] if rows is None else self.scale[rows]
         found = np.empty((1, len(values)), dtype=np.float32)
@@ -232,8 +232,8 @@ class Rounded:
         about: Floats = found[0] * scale * query.scale[0]
         return about
 
-    def slack(self, query: Rounded, count: int) -> Floats:
-        """By row, how far `compare` can be from the true product of two unit vectors."""
-        off = query.off[0]
-        slack: Floats = self.off[:count] * (1 + off) + (off + np.float32(SLIP))
-        return slack
+    def errors(self, query: Rounded, count: int) -> Floats:
+        """By row, the bound of the error of `compare` for two unit vectors."""
+        error = query.error[0]
+        errors: Floats = self.error[:count] * (1 + error) + (error + np.float32(ROUNDING))
+        return errors

@@ -16,65 +16,65 @@ from memoryd.engine.index.turns import ROLES, Codes, Numbers
 from memoryd.engine.index.vectors import BLOCK, FREE, Floats, Mask, VectorTable, by_row
 from memoryd.engine.index.words import Lookup
 
-MANY = 2 * BLOCK  # rows from which on a first look at rounded vectors pays
-MAYBE = 8  # more than one row in so many to look at again: all are compared exactly at once
+MIN_ROWS = 2 * BLOCK  # rows from which a first pass over rounded vectors is faster
+EXACT_FROM = 8  # compare all rows exactly if more than one in this many needs it
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """How near each memory is, by meaning and by words."""
+    """How well each memory matches, by meaning and by words."""
 
-    meaning: Floats  # by slot, of its best row
+    meaning: Floats  # by slot, the cosine of its best row
     words: Floats
     row_meaning: Floats  # by row
     row_words: Floats
     query: Floats | None = None
-    rough: Mask | None = None  # by row, where meaning is not exact; None: it is everywhere
-    least: float = 0.0  # meaning below which there are enough others
+    approximate: Mask | None = None  # by row, where meaning is not exact; None: exact everywhere
+    min_meaning: float = 0.0  # at least `count` slots reach this meaning
 
     def best_row(self, rows: Sequence[int]) -> int:
-        """The one that both speak for most."""
+        """The row with the highest sum of both signals."""
         return max(rows, key=lambda row: float(self.row_meaning[row] + self.row_words[row]))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is, copied; one for all searches until something is written. By slot
-    unless said otherwise."""
+    """Copies of the index's arrays, shared by all searches until the next write. By slot unless
+    stated otherwise."""
 
     version: int  # of the index
-    stamps: Numbers  # when it was last changed
+    slot_versions: Numbers  # number of its last change
     owners: NDArray[np.int32]  # by row
     first: NDArray[np.int32]  # its first row
     spread: Floats  # log of how many rows it has
     before: Numbers  # the message before it in its session, or -1
     after: Numbers
-    rows_beside: tuple[Numbers, Numbers]  # the same by row
+    row_neighbours: tuple[Numbers, Numbers]  # the same by row
     speakers: Codes
     sessions: NDArray[np.int64]  # 0 for none
     brief: Floats  # 1 for a short text, less for a longer one
     asks: Floats  # the same for questions, 0 for all else
 
     def rows_of(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
-        """All rows of some slots; the first of each may come twice."""
+        """All rows of these slots; the first row of a slot may occur twice."""
         rows = self.first[slots].astype(np.intp)
-        if (parts := self.rows_of_many).size:
+        if (parts := self.rows_of_multi).size:
             theirs = np.zeros(len(self.first), dtype=np.bool_)
             theirs[slots] = True
             rows = np.concatenate([rows, parts[theirs[self.owners[parts]]]])
         return rows
 
     @cached_property
-    def rows_of_many(self) -> NDArray[np.intp]:
-        """The rows of memories that have several; few have."""
+    def rows_of_multi(self) -> NDArray[np.intp]:
+        """The rows of memories that have several rows; few memories have."""
         if not self.spread.any():
             return np.zeros(0, dtype=np.intp)
         return np.flatnonzero((self.owners != FREE) & (self.spread[self.owners] > 0))
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether every memory has one row, and it has the number of its slot."""
-        if self.rows_of_many.size or len(self.owners) != len(self.first):
+    def is_one_to_one(self) -> bool:
+        """Whether every memory has one row, with the same number as its slot."""
+        if self.rows_of_multi.size or len(self.owners) != len(self.first):
             return False
         taken = np.flatnonzero(self.owners != FREE)
         return bool((self.owners[taken] == taken).all())
@@ -82,61 +82,61 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One search's; by slot."""
+    """The data of one search, by slot."""
 
     layout: Layout
-    allowed: Mask  # alive, and all of the filter
-    meant: Sequence[int]  # speakers whom the query means
+    allowed: Mask  # not expired, and matches the filter
+    meant: Sequence[int]  # codes of the speakers that the query refers to
     words: Lookup
     vectors: VectorTable
     names_number: bool = False  # the query has a number or code that few memories have
 
     def signals(
-        self, query: Floats | None, near: Floats | None = None, count: int | None = None
+        self, query: Floats | None, slot_cosines: Floats | None = None, count: int | None = None
     ) -> Signals:
-        """Both signals; `near` has the cosines by slot where vectors are not in RAM. With a
-        `count` meaning is exact only for the best so many, and for what `sharpen` is asked for."""
+        """Both signals. `slot_cosines` are used in place of the vectors in RAM. With a `count`,
+        meaning is exact for the best `count` slots only; `make_exact` completes others."""
         words = self.words.scores()
-        rough, least = None, 0.0
-        if query is None or near is not None:
+        approximate, least = None, 0.0
+        if query is None or slot_cosines is not None:
             cosines = np.zeros(len(words), dtype=np.float32)
         else:
             wanted = self._by_row(self.allowed)
-            if count is None or len(wanted) < MANY:
+            if count is None or len(wanted) < MIN_ROWS:
                 cosines = self.vectors.cosines(query, wanted)
             else:
-                cosines, rough, least = self._best_cosines(query, wanted, count)
-        meaning = self._by_slot(cosines) if near is None else near
+                cosines, approximate, least = self._best_cosines(query, wanted, count)
+        meaning = self._by_slot(cosines) if slot_cosines is None else slot_cosines
         said = self._by_slot(words)
-        return Signals(meaning, said, cosines, words, query, rough, least)
+        return Signals(meaning, said, cosines, words, query, approximate, least)
 
     def _best_cosines(
         self, query: Floats, wanted: Mask, count: int
     ) -> tuple[Floats, Mask | None, float]:
-        """By row, cosines that are exact for the best `count` slots; where they are not; and how
-        near so many slots are at least."""
-        about, slack = self.vectors.glance(query, wanted)
-        surely = self._by_slot(about - slack)
+        """By row, cosines that are exact for the best `count` slots; where they are approximate;
+        and a cosine that at least `count` slots reach."""
+        about, errors = self.vectors.approximate_cosines(query, wanted)
+        surely = self._by_slot(about - errors)
         if not self.allowed.all():
             surely = surely[np.flatnonzero(self.allowed)]
         if count < len(surely):
             least = float(np.partition(surely, len(surely) - count)[len(surely) - count])
-            maybe = np.flatnonzero((about + slack >= least) & wanted)
-            if least > 0.0 and len(maybe) * MAYBE <= len(wanted):
+            maybe = np.flatnonzero((about + errors >= least) & wanted)
+            if least > 0.0 and len(maybe) * EXACT_FROM <= len(wanted):
                 about[maybe] = self.vectors.cosines_of(query, maybe)
-                rough = wanted
-                rough[maybe] = False
-                return about, rough, least
+                approximate = wanted
+                approximate[maybe] = False
+                return about, approximate, least
         return self.vectors.cosines(query, wanted), None, 0.0
 
-    def sharpen(self, signals: Signals, slots: NDArray[np.intp]) -> None:
-        """Make the meaning of these slots exact."""
-        if signals.rough is None or signals.query is None:
+    def make_exact(self, signals: Signals, slots: NDArray[np.intp]) -> None:
+        """Replace approximate cosines of these slots by exact ones."""
+        if signals.approximate is None or signals.query is None:
             return
         layout, rows = self.layout, self.layout.rows_of(slots)
-        again = np.unique(rows[signals.rough[rows]])
+        again = np.unique(rows[signals.approximate[rows]])
         signals.row_meaning[again] = self.vectors.cosines_of(signals.query, again)
-        signals.rough[again] = False
+        signals.approximate[again] = False
         signals.meaning[slots] = 0.0
         np.maximum.at(signals.meaning, layout.owners[rows], signals.row_meaning[rows])
 
@@ -146,7 +146,7 @@ class View:
 
     @property
     def names_speaker(self) -> bool:
-        """Whether the query names one who spoke; "I" and "you" are no names."""
+        """Whether the query names a speaker; "I" and "you" are not names."""
         return any(code not in ROLES for code in self.meant)
 
     def _by_slot(self, scores: Floats) -> Floats:
@@ -154,17 +154,17 @@ class View:
         layout = self.layout
         if not len(scores):
             return np.zeros(len(layout.first), dtype=np.float32)
-        if layout.is_plain:
+        if layout.is_one_to_one:
             return scores.copy()
         best: Floats = scores[layout.first]
-        if (parts := layout.rows_of_many).size:
+        if (parts := layout.rows_of_multi).size:
             np.maximum.at(best, layout.owners[parts], scores[parts])
         return best
 
     def _by_row(self, mask: Mask) -> Mask:
-        return mask.copy() if self.layout.is_plain else by_row(mask, self.layout.owners)
+        return mask.copy() if self.layout.is_one_to_one else by_row(mask, self.layout.owners)
 
-    def spoken(self, slots: NDArray[np.intp]) -> Mask:
-        """Of these slots, whether one of those whom the query means said it."""
+    def said_by_meant(self, slots: NDArray[np.intp]) -> Mask:
+        """For each of these slots, whether a speaker that the query refers to said it."""
         found: Mask = np.isin(self.layout.speakers[slots], np.array(self.meant, dtype=np.uint64))
         return found

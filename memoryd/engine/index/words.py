@@ -1,12 +1,12 @@
 """The word index: which rows hold which term, and BM25 over them.
 
-Postings are sorted machine integers, row and count packed into 32 bits, changed in place: a
-write is visible at once and a forgotten row leaves nothing behind. Libraries were measured
-first (`scripts/bench/lexical.py`): they need 20 to 110 ms to show a write, or 60 to answer; and
-none can score a message together with those around it, which finds far more (see `rank`).
+Postings are sorted integers, row and count packed into 32 bits, changed in place: a write is
+visible at once and nothing of a forgotten row is left. Libraries were measured first
+(`scripts/bench/lexical.py`): they need 20 to 110 ms to show a write, or 60 to answer; and none can
+score a message together with the messages around it, which finds far more (see `rank`).
 
-Changes happen on the event loop. A search takes copies of what it needs there (`look_up`), and
-does the arithmetic on a thread (`Lookup.scores`).
+Changes happen on the event loop. A search copies what it needs there (`look_up`), and does the
+arithmetic on a thread (`Lookup.scores`).
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.int32]
 
 SATURATION = 0.9  # k1: how soon a repeated word stops counting
-LENGTH = 0.6  # b: how much a long text has to have more of it
-BEFORE, AFTER = 0.5, 0.3  # what a word counts in the message before, and after
-COMMON = 8  # a term in more than one row of so many is not looked for in neighbours
+LENGTH = 0.6  # b: how much the length of a text divides its counts
+BEFORE, AFTER = 0.5, 0.3  # weight of a word in the message before, and in the one after
+COMMON = 8  # a term in more than one of this many rows does not count for neighbours
 COUNT_BITS, COUNT_MASK = 8, 255
-NOBODY: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-MAX_TERMS = 128  # of a query; the rarest are kept
-PACKED = 250_000  # postings in a piece of a snapshot, about
-RARE = 100  # a term in at most one row of so many is rare
-COVERAGE_STEPS = 128  # in which the coverage by chance is computed
-BY_CHANCE = 0.25  # rows expected to cover so much, from which on it is no more than chance
+NO_ROWS: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+MAX_TERMS = 128  # terms used of a query: the rarest
+PACKED = 250_000  # about how many postings make a piece of a snapshot
+RARE = 100  # a term in at most one of this many rows is rare
+COVERAGE_STEPS = 128  # resolution of `chance_coverage`
+BY_CHANCE = 0.25  # expected number of rows from which a coverage counts as chance
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What one query needs of the index, copied."""
+    """Copies of the parts of the index that one query needs."""
 
-    postings: list[NDArray[np.uint32]]  # by term: who has it, and how often
+    postings: list[NDArray[np.uint32]]  # by term: rows and counts
     weights: list[float]  # by term
     total: float  # the weight of the whole query
     lengths: Floats
-    before: Rows  # by row: the row that was said just before it, or -1
+    before: Rows  # by row: the row of the message before it, or -1
     after: Rows
     norms: Norms
     version: int  # of the index
-    gone: NDArray[np.intp]  # rows that have expired: they lend no words
+    expired: NDArray[np.intp]  # rows that do not count, also not for their neighbours
 
     def scores(self) -> Floats:
-        """By row: BM25 as a share of the query; about 1 where every word of it occurs."""
+        """By row: BM25 divided by the query's weight; about 1 where every word occurs."""
         size = len(self.lengths)
         scores, counts = np.zeros(size, np.float32), np.zeros(size, np.float32)
         if not self.postings or self.total <= 0:
@@ -66,7 +66,9 @@ class Lookup:
         norms = self.norms.of(self)
         common = max(64, size // COMMON)
         for every, weight in zip(self.postings, self.weights, strict=True):
-            packed = every[~np.isin(every >> COUNT_BITS, self.gone)] if self.gone.size else every
+            packed = (
+                every[~np.isin(every >> COUNT_BITS, self.expired)] if self.expired.size else every
+            )
             rows = (packed >> COUNT_BITS).view(np.int32)
             found = (packed & COUNT_MASK).astype(np.float32)
             worth = np.float32((SATURATION + 1.0) * weight / self.total)
@@ -74,50 +76,50 @@ class Lookup:
                 scores[rows] += worth * found / (found + norms[rows])
                 continue
             counts[rows] = found
-            for part in (rows, *self._lend(counts, rows, found)):
+            for part in (rows, *self._add_to_neighbours(counts, rows, found)):
                 count = counts[part]
                 scores[part] += worth * count / (count + norms[part])
-                counts[part] = 0.0  # what is in two parts counts once
+                counts[part] = 0.0  # a row in two parts counts once
         return scores
 
-    def _lend(self, counts: Floats, rows: Rows, found: Floats) -> list[Rows]:
-        """Add to `counts` what the rows' neighbours see of them; the neighbours."""
-        lent: list[Rows] = []
+    def _add_to_neighbours(self, counts: Floats, rows: Rows, found: Floats) -> list[Rows]:
+        """Add shares of the rows' counts to those of their neighbours; returns the neighbours."""
+        reached: list[Rows] = []
         for neighbours, share in ((self.after[rows], BEFORE), (self.before[rows], AFTER)):
             there = neighbours >= 0
-            near = neighbours[there]
-            counts[near] += share * found[there]  # a row is one row's neighbour on a side
-            lent.append(near)
-        return lent
+            beside = neighbours[there]  # no row twice: each has one neighbour per side
+            counts[beside] += share * found[there]
+            reached.append(beside)
+        return reached
 
     def coverage(self, rows: NDArray[np.intp]) -> Floats:
-        """Of these rows: the share of the query's weight that their own words cover, however
-        often."""
+        """For each of these rows: the share of the query's weight that its own words cover.
+        Repeated words count once."""
         covered = np.zeros(len(rows), np.float32)
         first = (rows << COUNT_BITS).astype(np.uint32)
         for packed, weight in zip(self.postings, self.weights, strict=True):
-            # Postings are sorted by row, so a few rows are found without reading all of them.
+            # Postings are sorted by row, so a binary search finds a few rows.
             found = packed[np.minimum(np.searchsorted(packed, first), len(packed) - 1)]
             covered[found >> COUNT_BITS == rows] += np.float32(weight / self.total)
         return covered
 
     def chance_coverage(self) -> float:
-        """The coverage that a row may well reach if every term falls on rows by chance,
-        independently of the others and as often as it does. A word that only one row has is
-        therefore no more than chance; two such words in one row are more."""
+        """The coverage that some row probably reaches if each term were spread over rows at
+        random, as often as it occurs, independently of the others. One word that a single row
+        has is therefore chance; two such words in one row are more than chance."""
         rows = int(np.count_nonzero(self.lengths))
-        shares = np.zeros(COVERAGE_STEPS + 1)  # of rows, by how much they cover
+        shares = np.zeros(COVERAGE_STEPS + 1)  # of rows, by coverage
         shares[0] = 1.0
         for packed, weight in zip(self.postings, self.weights, strict=True):
             step, holds = round(weight / self.total * COVERAGE_STEPS), len(packed) / max(1, rows)
             if step:
                 with_term = np.concatenate([np.zeros(step), shares[:-step]])
                 shares = (1.0 - holds) * shares + holds * with_term
-        expected = rows * shares[::-1].cumsum()[::-1]  # rows that cover at least so much
+        expected = rows * shares[::-1].cumsum()[::-1]  # rows with at least this coverage
         return float(np.flatnonzero(expected >= BY_CHANCE).max(initial=0)) / COVERAGE_STEPS
 
     def divisors(self) -> Floats:
-        """By row: what BM25 divides by. The length counts the neighbours as the words do."""
+        """By row: the length norm of BM25. Neighbours add to the length as they do to counts."""
         length = self.lengths.copy()
         for neighbours, share in ((self.before, BEFORE), (self.after, AFTER)):
             there = np.flatnonzero(neighbours >= 0)
@@ -128,13 +130,13 @@ class Lookup:
 
 
 class Norms:
-    """What BM25 divides by: the same for every query until something is written."""
+    """Cache of BM25's length norms, which change only with a write."""
 
     def __init__(self) -> None:
         self._kept: tuple[int, Floats] | None = None
 
     def of(self, lookup: Lookup) -> Floats:
-        """By row. Runs on any thread; what is kept is replaced as a whole."""
+        """The norms by row. Runs on any thread: the cached pair is replaced in one assignment."""
         kept, version = self._kept, lookup.version
         if kept is not None and kept[0] == version:
             return kept[1]
@@ -153,7 +155,7 @@ class WordIndex:
         self._norms = Norms()
 
     def __len__(self) -> int:
-        """How many rows have words."""
+        """How many rows are in the index."""
         return self._live
 
     @property
@@ -162,7 +164,7 @@ class WordIndex:
         return len(self._postings)
 
     def put(self, row: int, found: Sequence[int]) -> None:
-        """Add a row that is not there."""
+        """Add a new row with these terms."""
         while row >= len(self._lengths):
             self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
         for term, count in Counter(found).items():
@@ -178,7 +180,7 @@ class WordIndex:
         self._live += 1
 
     def remove(self, row: int, found: Iterable[int]) -> None:
-        """Drop a row that was put with these terms."""
+        """Remove a row that was added with these terms."""
         for term in set(found):
             postings = self._postings[term]
             del postings[bisect_left(postings, row << COUNT_BITS)]
@@ -188,9 +190,9 @@ class WordIndex:
         self._live -= 1
 
     def pack(self, rows: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
-        """The index as arrays, in pieces; `rows` gives each row its number there, or -1 to leave
-        it out. Runs on a thread while the event loop goes on changing it."""
-        items = list(self._postings.items()) or [(0, array("I"))]  # at once
+        """The index as arrays, in pieces. `rows` maps each row to its number in the snapshot, or
+        to -1 to leave it out. Runs on a thread while the event loop changes the index."""
+        items = list(self._postings.items()) or [(0, array("I"))]  # copied in one step
         sizes: list[NDArray[np.int64]] = []
         group: list[bytes] = []
         room = PACKED
@@ -206,7 +208,8 @@ class WordIndex:
         yield "term_size", np.concatenate(sizes)
 
     def restore(self, arrays: Arrays, rows: Rows, lengths: Floats) -> None:
-        """Take over what `pack` made; `rows` says which row each number is now, or -1."""
+        """Fill an empty index from the arrays of `pack`. `rows` maps the numbers of the snapshot to
+        rows, or to -1."""
         values = arrays["posting"]
         new = rows[values >> COUNT_BITS].astype(np.int64)
         owner = np.repeat(np.arange(len(arrays["term"])), arrays["term_size"])[new >= 0]
@@ -223,12 +226,12 @@ class WordIndex:
         self._live = int(np.count_nonzero(lengths))
 
     def has_rare(self, found: Iterable[int]) -> bool:
-        """Whether one of these terms is there, in few rows."""
+        """Whether one of these terms occurs, and in few rows."""
         few = max(1, self._live // RARE)
         return any(0 < len(self._postings.get(term, ())) <= few for term in found)
 
     def lengths(self, count: int) -> Floats:
-        """A copy, by row."""
+        """A copy of the lengths of the first `count` rows."""
         if count <= len(self._lengths):
             return self._lengths[:count].copy()
         found = np.zeros(count, dtype=np.float32)
@@ -243,10 +246,10 @@ class WordIndex:
         after: Rows,
         quiet: float,
         version: int,
-        gone: NDArray[np.intp] = NOBODY,
+        expired: NDArray[np.intp] = NO_ROWS,
     ) -> Lookup:
-        """Copies of what the query's terms need; `quiet` is the weight of words such as 'the',
-        `version` changes with every write, `gone` are rows that do not count."""
+        """Copies of the data for the query's terms. `quiet` is the weight of words such as 'the',
+        `version` changes with every write, `expired` rows do not count."""
         size = len(before)
         postings: list[NDArray[np.uint32]] = []
         weights: list[float] = []
@@ -257,11 +260,11 @@ class WordIndex:
                 weights.append(weight)
         total = sum(weight for weight, _ in weighed[:MAX_TERMS])
         lengths = self.lengths(size)
-        kept = (lengths, before, after, self._norms, version, gone)
+        kept = (lengths, before, after, self._norms, version, expired)
         return Lookup(postings, weights, total, *kept)
 
     def _weight(self, term: int, quiet: float) -> float:
-        """Rare terms weigh more; a term that nobody has weighs as if one had it."""
+        """Rare terms weigh more (inverse document frequency)."""
         holders = len(self._postings.get(term, ()))
         rarity = math.log(1.0 + (self._live - holders + 0.5) / (holders + 0.5))
         return rarity * (quiet if term in QUIET else 1.0)
@@ -270,7 +273,7 @@ class WordIndex:
 def _renumbered(
     postings: Sequence[bytes], rows: Rows
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The postings of some terms by other numbers of rows, and how many each term has then."""
+    """The postings with their rows renumbered, and how many each term has left."""
     sizes = np.array([len(part) // 4 for part in postings], dtype=np.int64)
     every = np.frombuffer(b"".join(postings), dtype=np.uint32)
     old = (every >> COUNT_BITS).view(np.int32)

@@ -1,10 +1,10 @@
 """Text to vectors for many callers at once: two lanes, shared batches, a bounded cache.
 
-Documents and queries have a lane each. A lane takes whatever waits, encodes it in one batch
-on a thread, and hands the vectors out. One lane for both was rejected: a search would wait
-for the batch of a bulk store. In a lane callers take turns, and so do the jobs of one caller:
-neither many texts of another nor one very long text holds up a short one. While a few callers
-wait, batches are smaller, so that none waits long for a batch that is mostly another's.
+Documents and queries have a lane each. A lane encodes the waiting texts in one batch on a thread.
+One lane for both was rejected: a search would wait for the batch of a bulk store. In a lane callers
+take turns, and so do the jobs of one caller, so that a short text waits neither for many texts of
+another caller nor for one very long text. While several callers wait, batches are smaller, so that
+none waits long for a batch of mostly other callers' texts.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from numpy.typing import NDArray
 
 from memoryd.errors import BadVector, EmbedError, MemorydError
 from memoryd.fair import CALLER, THREADS, FairQueue, in_thread
-from memoryd.ports import Encoder, Passage, Reranker, Shelf
+from memoryd.ports import Encoder, Passage, Reranker, SnapshotFile
 from memoryd.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
-    from memoryd.engine.models.previous_model import Former
+    from memoryd.engine.models.previous_model import PreviousModel
 
 Vector = NDArray[np.float32]
-Vectors = NDArray[np.float32]  # one row a text
-RUNNERS = THREADS  # batches of a lane that may be under way: a core for each
-# These bound the time of a batch, whatever the texts' lengths: about one passage; a few queries,
-# because somebody waits for each of them.
+Vectors = NDArray[np.float32]  # one row per text
+RUNNERS = THREADS  # batches that a lane encodes at the same time: one per core
+# Characters in a batch, which bound its time: about one passage of a document; a few queries,
+# because a caller waits for each of them.
 BATCH_CHARS, QUERY_CHARS = 1_250, 300
-SHARES = 4  # into which a batch is divided while several callers wait
-LONG = 2_000  # characters from which splitting is worth a thread
+SHARES = 4  # with fewer waiting callers than this, batches are smaller in proportion
+LONG = 2_000  # characters from which a text is split on a thread
 
 
 class VectorCache:
-    """The vectors of recent texts. Keys are digests: a forgotten text must not linger here."""
+    """The vectors of recent texts. Keys are digests, so that no forgotten text stays in RAM."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -93,7 +93,7 @@ class Lane:
         self._idle = RUNNERS
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One vector a text, in order; EmbedError or BadVector if the model cannot."""
+        """One vector per text, in order. Raises EmbedError or BadVector."""
         vectors = [self._cache.get(text) for text in texts]
         todo = deque(i for i, vector in enumerate(vectors) if vector is None)
         if todo:
@@ -102,14 +102,14 @@ class Lane:
             self._work.set()
             try:
                 await job.done.wait()
-            finally:  # cancelled: nobody wants the rest
+            finally:  # if cancelled, drop the texts that still wait
                 self._jobs.remove(job, job.caller)
             if job.error is not None:
                 raise job.error
         return [vector for vector in vectors if vector is not None]
 
     async def run(self) -> None:
-        """Encode what waits, batch after batch."""
+        """Encode waiting texts, batch after batch, until cancelled."""
         async with anyio.create_task_group() as tasks:
             for _ in range(self._idle):
                 tasks.start_soon(self._run_one)
@@ -125,9 +125,9 @@ class Lane:
             await self._work.wait()
 
     def _share(self) -> int:
-        """How many texts to take now: what waits, divided among the runners that are idle.
+        """How many texts to take now: the waiting ones, divided among the idle runners.
 
-        So many callers fall into two groups: one is embedded while the other is committed.
+        So concurrent writers split into groups: one is embedded while the other commits.
         """
         waiting = sum(len(job.todo) for job in self._jobs)
         return min(self._batch_size, -(-waiting // self._idle))
@@ -160,13 +160,13 @@ class Lane:
             vectors = list(checked(found, len(texts), self._encoder.dimension))
         except MemorydError as exc:
             error = exc
-        except Exception as exc:  # the model's library: any of its errors ends this batch only
+        except Exception as exc:  # any error of the model's library fails this batch only
             error = EmbedError(f"The embedding model failed with {type(exc).__name__}.")
             error.__cause__ = exc
         for n, (job, i) in enumerate(batch):
             if error is None:
                 job.vectors[i] = vectors[n]
-                # A copy: a row of the batch would keep all of the batch in RAM.
+                # A copy: a view of one row would keep the whole batch in RAM.
                 self._cache.put(texts[n], vectors[n].copy())
             else:
                 job.error = error
@@ -176,7 +176,8 @@ class Lane:
 
 
 def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
-    """The vectors as float32, or BadVector: one bad row would poison every comparison."""
+    """The vectors as float32 of unit length. Raises BadVector, because one bad row would corrupt
+    every comparison."""
     vectors = np.asarray(vectors, dtype=np.float32)
     if vectors.shape != (count, dimension):
         raise BadVector(f"The model returned shape {vectors.shape}, not {(count, dimension)}.")
@@ -190,9 +191,9 @@ def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
 
 
 class Embedding:
-    """Both lanes of the model that serves. Until one is attached there are no vectors.
+    """Both lanes of the current model. Until a model is attached there are no vectors.
 
-    `trouble` says why there is no model, in a sentence for the answers.
+    `trouble` returns why there is no model, as a sentence for the answers.
     """
 
     def __init__(self, settings: EmbeddingSettings, encoder: Encoder | None = None) -> None:
@@ -200,41 +201,41 @@ class Embedding:
         self._lanes: list[Lane] = []
         self._attached = anyio.Event()
         self.encoder: Encoder | None = None
-        self.former: Former | None = None  # serves searches in place of the encoder
-        self.former_shelf: Shelf | None = None  # where its vectors are kept
+        self.previous_model: PreviousModel | None = None  # searches in place of the encoder
+        self.previous_vectors: SnapshotFile | None = None  # where its vectors are saved
         self.reranker: Reranker | None = None
-        self.rerank_trouble = ""  # why a reranker that is configured does not serve
+        self.rerank_trouble = ""  # why the configured reranker is not in use
         self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
         if encoder is not None:
             self.attach(encoder)
 
     def attach(self, encoder: Encoder) -> None:
-        """From now on texts get vectors."""
+        """Use this model from now on."""
         self.encoder = encoder
         self._lanes = [Lane(encoder, self._settings, query=query) for query in (False, True)]
         self._attached.set()
 
-    def let_former_go(self) -> None:
-        """Every memory has its vector: from now on the new model searches."""
-        former, self.former = self.former, None
-        if former is not None:
-            former.retire()
-        self.forget_former_vectors()
+    def retire_previous_model(self) -> None:
+        """Every memory has its new vector: let the new model search from now on."""
+        previous, self.previous_model = self.previous_model, None
+        if previous is not None:
+            previous.retire()
+        self.delete_previous_vectors()
 
-    def forget_former_vectors(self) -> None:
-        """Leave none of them in a file; what is in RAM serves on."""
-        if self.former_shelf is not None:
-            self.former_shelf.clear()
+    def delete_previous_vectors(self) -> None:
+        """Remove the file of the previous model's vectors; those in RAM stay in use."""
+        if self.previous_vectors is not None:
+            self.previous_vectors.clear()
 
     async def run(self) -> None:
-        """Serve both lanes, once there is a model, until cancelled."""
+        """Run both lanes, once there is a model, until cancelled."""
         await self._attached.wait()
         async with anyio.create_task_group() as tasks:
             for lane in self._lanes:
                 tasks.start_soon(lane.run)
 
     async def document(self, text: str, lead: str = "") -> tuple[Passage, ...]:
-        """The passages of a text with their vectors, each read with `lead` before it; none
+        """The passages of a text with their vectors, each embedded with `lead` before it; empty
         without a model."""
         if self.encoder is None:
             return ()
@@ -246,7 +247,7 @@ class Embedding:
         return tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
 
     def knows(self, text: str) -> bool:
-        """Whether the model can make something of a query; true without a model."""
+        """Whether the model knows most of the words of a query; true without a model."""
         return self.encoder is None or self.encoder.knows(text)
 
     async def query(self, text: str) -> Vector | None:

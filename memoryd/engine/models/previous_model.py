@@ -1,8 +1,8 @@
-"""The model before this one: its vectors find memories until every memory has a new one.
+"""The previous model: after a change of model it searches until every memory has a new vector.
 
-Vectors of two models cannot be compared, so a search uses one model for all: the former until
-the last memory has its new vector, the new one from then on. What is stored or changed meanwhile
-gets vectors of both; those of the former are kept in RAM only.
+Vectors of two models cannot be compared, so a search uses one model for all memories: the previous
+one until the last memory has its new vector, then the new one. A memory that is stored or changed
+meanwhile gets vectors of both; those of the previous model are kept in RAM only.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from memoryd.ports import Encoder
 from memoryd.settings import EmbeddingSettings
 from memoryd.tasks import task_group
 
-PACE = 500  # memories placed before others have their turn
-LATEST = 1_000  # more than are ever stored at a time
+PACE = 500  # memories placed before the event loop runs other tasks
+MAX_PREPARED = 1_000  # more memories than are ever stored at the same time
 
-Stock = Mapping[int, list[Vector]]  # by the key of what was said
+SavedVectors = Mapping[int, list[Vector]]  # by `said_key`
 
 
 class _Placed(NamedTuple):
-    """The rows of a memory, and the key of what they were made of."""
+    """The rows of a memory, and the `said_key` of the text they were made from."""
 
     key: int
     rows: list[int]
 
 
-class Former:
-    """Vectors of the former model beside the index, by the same slots."""
+class PreviousModel:
+    """The previous model with its vectors, which use the slots of the index."""
 
     def __init__(self, encoder: Encoder, settings: EmbeddingSettings) -> None:
         self.model = encoder.model
         self._embedding = Embedding(settings, encoder)
         self._table = VectorTable(encoder.dimension)
         self._placed: dict[str, _Placed] = {}  # by the id of a memory
-        # Of texts that are about to be stored, by their keys; the latest.
+        # Vectors of memories that are about to be stored, by `said_key`; the latest ones.
         self._made: OrderedDict[int, list[Vector]] = OrderedDict()
         self._users = 0  # calls under way
         self._is_retired = False
         self._over = anyio.Event()
 
     async def run(self) -> None:
-        """Serve until it is retired and nobody waits for it any more."""
+        """Embed texts until the model is retired and no call is using it."""
         async with task_group() as tasks:
             tasks.start_soon(self._embedding.run)
             await self._over.wait()
             tasks.cancel_scope.cancel()
 
     def retire(self) -> None:
-        """Nobody comes any more."""
+        """Stop once no call is using it."""
         self._is_retired = True
         self._end_if_idle()
 
@@ -77,33 +77,33 @@ class Former:
         if self._is_retired and not self._users:
             self._over.set()
 
-    async def take_up(self, index: Index, stock: Stock) -> None:
-        """Place the vectors that are there."""
+    async def load(self, index: Index, saved: SavedVectors) -> None:
+        """Place the saved vectors of the memories in the index."""
         for number, memory in enumerate(list(index), start=1):
             key = said_key(memory)
-            vectors = stock.get(key)
+            vectors = saved.get(key)
             slot = index.slot(memory.id)
             if vectors is not None and slot is not None and index.get(memory.id) is memory:
                 self._place(memory.id, key, slot, vectors)
             if number % PACE == 0:
                 await anyio.lowlevel.checkpoint()
 
-    async def cover(self, index: Index) -> None:
-        """Make vectors for memories that have none of this model."""
+    async def embed_missing(self, index: Index) -> None:
+        """Embed the memories that have no vector of this model."""
         for memory in [memory for memory in index if memory.id not in self._placed]:
             if self._is_retired:
                 return
             await self.prepare(memory)
             slot = index.slot(memory.id)
             if slot is not None and index.get(memory.id) is memory:
-                self.follow(memory, slot)
+                self.on_stored(memory, slot)
 
     def waiting(self, index: Index) -> int:
-        """How many memories it has no vector of."""
+        """How many memories have no vector of this model."""
         return len(index) - len(self._placed)
 
     async def prepare(self, memory: Memory) -> None:
-        """Make the vectors of a memory that is about to be stored, if its text is new."""
+        """Embed a memory that is about to be stored, unless its text already has vectors."""
         key = said_key(memory)
         if key in self._made:
             self._made.move_to_end(key)
@@ -112,29 +112,29 @@ class Former:
         try:
             with self._in_use():
                 passages = await self._embedding.document(memory.content, lead_of(memory))
-        except EmbedError:  # found by words, and counted as waiting
+        except EmbedError:  # found by words only, and counted by `waiting`
             return
         self._made[key] = [passage.vector for passage in passages]
-        if len(self._made) > LATEST:
+        if len(self._made) > MAX_PREPARED:
             self._made.popitem(last=False)
 
-    def follow(self, memory: Memory, slot: int) -> None:
-        """The index has put a memory into this slot."""
+    def on_stored(self, memory: Memory, slot: int) -> None:
+        """Place the vectors of a memory that the index has put into this slot."""
         key = said_key(memory)
         if rows := self._rows(memory.id, key):
-            self._table.hand_over(rows, slot)
+            self._table.reassign(rows, slot)
             return
         self.drop(memory.id)
         if (vectors := self._made.get(key)) is not None:
             self._place(memory.id, key, slot, vectors)
 
     def drop(self, id: str) -> None:
-        """A memory is gone."""
+        """Remove the vectors of a memory."""
         if (placed := self._placed.pop(id, None)) is not None:
             self._table.remove(placed.rows)
 
     def _rows(self, id: str, key: int) -> list[int] | None:
-        """Those of a memory, if it still says what they were made of."""
+        """The rows of a memory, if they were made from the text with this key; else None."""
         placed = self._placed.get(id)
         return placed.rows if placed and placed.key == key else None
 
@@ -151,11 +151,11 @@ class Former:
             return await self._embedding.query(text)
 
     def owners(self) -> Owners:
-        """By row, the slot it belongs to now."""
+        """A copy: by row, the slot that owns it now."""
         return self._table.owners()
 
-    def near(self, query: Vector, owners: Owners, allowed: Mask) -> Floats:
-        """By slot, the cosine of its best passage. Runs on any thread."""
+    def cosines(self, query: Vector, owners: Owners, allowed: Mask) -> Floats:
+        """By slot, the cosine of its best passage; 0 where not allowed. Runs on any thread."""
         wanted = by_row(allowed, owners)
         cosines = self._table.cosines(query, wanted)
         meaning = np.zeros(len(allowed), dtype=np.float32)

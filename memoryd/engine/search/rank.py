@@ -1,21 +1,21 @@
-"""How two signals become one order. Pure arithmetic on arrays over slots.
+"""Fusion: rank memories by meaning and words together. Pure arithmetic on arrays over slots.
 
 Words and meaning disagree, and which is right depends on the query and on the data, so the weight
-of words is judged for every query (`trust`). Words count
+of words is computed for every query (`trust`). Words weigh
 
-- as far as a memory covers more of the query than chance would give some memory anyway;
-- as far as the memories near by meaning share the query's words, measured by how much word scores
-  vary: where they do not, the question is asked in other words than the answer;
+- more, the more of the query one memory covers beyond what chance gives the best memory;
+- more, the more the memories nearest by meaning share the query's words, relative to the spread of
+  word scores: if they share few, query and answer use different words;
 - less where every memory shares words with the query, as long texts about one subject do.
 
 Fixed weights, reciprocal rank fusion and the ratio of the spreads of both signals were measured
 and lose to the better single signal on some sets (`scripts/bench/retrieval.py`).
 
-Neighbour boost: a message is drawn towards the better of the messages before and after it, and a
-brief reply gets a share of the brief question before it. Session boost: the rest of a session is
-drawn towards its best match. Both raise a message towards what is there, so that memories without
-neighbours keep their place. One with many passages has had many chances for a good one, so the log
-of their number is held against it.
+Neighbour boost: a message gets a share of the score by which the message before or after it is
+better, and a brief reply gets a share of the score of the brief question before it. Session boost:
+raises results from the session of the best match, never above it. Both only raise a message
+towards a score that exists, so that memories without neighbours keep their place. A memory with
+many passages has many chances of a good one, so the log of their number lowers its key.
 """
 
 from __future__ import annotations
@@ -31,100 +31,107 @@ from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import Signals, View
 from memoryd.settings import SearchSettings
 
-POOL = 256  # candidates of each signal, by which both are judged
-# The usual spread of word scores, and how many memories it counts as while there are few.
+POOL = 256  # best candidates of each signal, from which `trust` is computed
+# Prior of the spread of word scores, and how many memories it counts as.
 USUAL_SPREAD, PRIOR = 0.08, 10
-LESS = 1e-5  # what a sum of float32 can be off
-ENOUGH = 0.3  # points that must speak for a memory before a nudge counts in full
-# When words are trusted; see `trust`.
-AGREEMENT = 0.4  # what the words of memories near by meaning count beside coverage
-NAMED = 0.3  # the same for a query that names a speaker
-NEAREST = 4  # how many are near: so many times the root of how many there are
-FULL_EVIDENCE = 0.18  # words are silent without any, and have full weight from here on
+ROUNDING = 1e-5  # largest error of a float32 sum
+FULL_MATCH = 0.3  # key from which a nudge, speaker or session boost counts in full
+# Weights and thresholds of `trust`.
+AGREEMENT = 0.4  # weight of the words that the nearest memories share, beside coverage
+NAMED = 0.3  # added for a query that names a speaker
+NEAREST = 4  # the nearest memories: this many times the square root of the allowed ones
+FULL_EVIDENCE = 0.18  # evidence from which words have full weight; 0: none
 # A memory with nearly all words of the query, with far more of them than chance gives, or with a
-# rare number of the query is taken at its word, whatever else is known.
+# rare number of the query gives words at least `SURE_TRUST`, whatever the evidence is.
 SURE_COVERAGE, SURE_BEYOND_CHANCE, SURE_TRUST = 0.9, 0.4, 0.5
-CROWD = 0.05  # average word score of all memories above which words say less
-REFERENCE = 100  # a question lends what it has above the candidate at this place
+CROWD = 0.05  # average word score of all memories above which words weigh less
+REFERENCE = 100  # a question passes on its lead over the candidate at this place
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Slots in order, and what each of them got from where."""
+    """Slots in order, with the parts of their keys."""
 
     slots: NDArray[np.intp]
     keys: Floats
     parts: Floats  # a row each: meaning, words, neighbours, speaker, length
 
 
-def fuse(view: View, signals: Signals, by: SearchSettings, count: int) -> Ranked:
-    """The best `count` of the allowed slots, best first."""
-    near = _best(view, signals.meaning, max(POOL, count), signals.least)
-    said = _best(view, signals.words, max(POOL, count))
-    slots = _candidates(view, near, said)
-    view.sharpen(signals, _and_beside(view, slots))
+def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> Ranked:
+    """Rank the allowed slots by both signals; the best `count`, best first."""
+    by_meaning = _best(view, signals.meaning, max(POOL, count), signals.min_meaning)
+    by_words = _best(view, signals.words, max(POOL, count))
+    slots = _candidates(view, by_meaning, by_words)
+    view.make_exact(signals, _with_neighbours(view, slots))
     weight = np.float32(1.0)
     if signals.meaning.any():
-        weight = np.float32(by.words_weight * trust(view, signals, near[:POOL], said[:POOL]))
+        weight = np.float32(
+            settings.words_weight * trust(view, signals, by_meaning[:POOL], by_words[:POOL])
+        )
     own = signals.meaning[slots] + weight * signals.words[slots]
-    boost = _neighbour_boost(view, signals, slots, own, weight, by)
-    # At most half of what speaks for it: an exact match in a long text is still one.
-    length = -np.minimum(np.float32(by.length_weight) * view.layout.spread[slots], own / 2)
+    boost = _neighbour_boost(view, signals, slots, own, weight, settings)
+    # At most half of its own key, so that an exact match in a long text is still found.
+    length = -np.minimum(np.float32(settings.length_weight) * view.layout.spread[slots], own / 2)
     speaker = np.zeros_like(own)
     if view.meant:
-        # Only where something else speaks for it: a name alone finds nothing.
-        named = view.spoken(slots)
-        speaker[named] = np.float32(by.speaker_weight) * np.minimum(1.0, own[named] / ENOUGH)
+        # In proportion to its own key: a name alone finds nothing.
+        named = view.said_by_meant(slots)
+        speaker[named] = np.float32(settings.speaker_weight) * np.minimum(
+            1.0, own[named] / FULL_MATCH
+        )
     keys = own + boost + length + speaker
-    drawn = _session_boost(view.layout.sessions[slots], keys, own, by.session_weight)
-    boost, keys = boost + drawn, keys + drawn
+    raised = _session_boost(view.layout.sessions[slots], keys, own, settings.session_weight)
+    boost, keys = boost + raised, keys + raised
     best = largest(keys, count)
     columns = (signals.meaning[slots], weight * signals.words[slots], boost, speaker, length)
     return Ranked(slots[best], keys[best], np.stack([column[best] for column in columns], axis=1))
 
 
 def _best(view: View, signal: Floats, count: int, least: float = 0.0) -> NDArray[np.intp]:
-    """The allowed slots with the highest values, highest first; at least so many are over
-    `least`, or it is 0."""
-    found = np.flatnonzero((signal > np.float32(least - LESS)) & (signal > 0.0) & view.allowed)
+    """The `count` allowed slots with the highest values, highest first. At least `count` values
+    must be above `least`, unless it is 0."""
+    found = np.flatnonzero((signal > np.float32(least - ROUNDING)) & (signal > 0.0) & view.allowed)
     best: NDArray[np.intp] = found[largest(signal[found], count)]
     if len(best) < count:
         others = view.allowed & (signal == 0.0)
-        rest = np.flatnonzero(others[: 4 * count])  # mostly enough
+        rest = np.flatnonzero(others[: 4 * count])  # usually enough, and cheaper than all
         if len(best) + len(rest) < count:
             rest = np.flatnonzero(others)
         best = np.concatenate([best, rest[: count - len(best)]])
     return best
 
 
-def _candidates(view: View, near: NDArray[np.intp], said: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The best of either signal and their neighbours: nothing else can come out first."""
-    every = _and_beside(view, np.union1d(near, said))
+def _candidates(
+    view: View, by_meaning: NDArray[np.intp], by_words: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """The best of either signal and their neighbours; no other slot can rank first."""
+    every = _with_neighbours(view, np.union1d(by_meaning, by_words))
     usable: NDArray[np.intp] = every[view.allowed[every]]
     return usable
 
 
-def _and_beside(view: View, slots: NDArray[np.intp]) -> NDArray[np.intp]:
-    """These slots, which are in order, and their neighbours."""
+def _with_neighbours(view: View, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+    """These sorted slots and their neighbours, sorted."""
     beside = np.concatenate([view.layout.before[slots], view.layout.after[slots]])
     beside = beside[beside >= 0]
     return np.union1d(slots, beside) if beside.size else slots
 
 
-def trust(view: View, signals: Signals, near: NDArray[np.intp], said: NDArray[np.intp]) -> float:
-    """How far words are trusted for this query, 0..1. `near` and `said` are the best by meaning
-    and by words."""
-    coverage = view.best_coverage(said)
-    spread = _spread(signals.words[np.union1d(near, said)])
+def trust(
+    view: View, signals: Signals, by_meaning: NDArray[np.intp], by_words: NDArray[np.intp]
+) -> float:
+    """The weight of words for this query, 0..1, from the best slots of each signal."""
+    coverage = view.best_coverage(by_words)
+    spread = _spread(signals.words[np.union1d(by_meaning, by_words)])
     memories = int(np.count_nonzero(view.allowed))
-    # A fixed number would be half of a small store, and say of it no more than the average.
-    nearest = near[: math.ceil(NEAREST * math.sqrt(memories))]
-    shared = float(signals.words[nearest].mean()) if near.size else 0.0
+    # Not a fixed number: in a small store that would be half of all memories.
+    nearest = by_meaning[: math.ceil(NEAREST * math.sqrt(memories))]
+    shared = float(signals.words[nearest].mean()) if by_meaning.size else 0.0
     beyond_chance = coverage - view.words.chance_coverage()
     evidence = beyond_chance + AGREEMENT * math.log(max(shared, 1e-3) / spread)
     evidence += NAMED * view.names_speaker
     known = evidence / FULL_EVIDENCE
-    # As if a few more memories shared no word: the only memory there is has no crowd about it.
+    # With a prior of memories that share no word, so that a store of one memory is no crowd.
     average = float(np.dot(signals.words, view.allowed)) / (memories + PRIOR)
     known = min(1.0, known) * min(1.0, CROWD / max(average, 1e-6))
     sure = max((coverage - SURE_COVERAGE) / 0.1, (beyond_chance - SURE_BEYOND_CHANCE) / 0.1)
@@ -132,7 +139,7 @@ def trust(view: View, signals: Signals, near: NDArray[np.intp], said: NDArray[np
 
 
 def _spread(values: Floats) -> float:
-    """The standard deviation, drawn towards what is usual while there are few values."""
+    """The standard deviation, with `USUAL_SPREAD` as a prior."""
     total = float(values.var()) * len(values) + USUAL_SPREAD * USUAL_SPREAD * PRIOR
     return float(np.sqrt(total / (len(values) + PRIOR)))
 
@@ -143,13 +150,13 @@ def _neighbour_boost(
     slots: NDArray[np.intp],
     own: Floats,
     weight: np.float32,
-    by: SearchSettings,
+    settings: SearchSettings,
 ) -> Floats:
-    """What the messages before and after add: a share of what they have more than the message
-    itself; and to a brief reply, a share of what the brief question before it has more than the
-    candidate at `REFERENCE`."""
+    """Neighbour boost, by slot: a share of the lead that the messages before and after have over
+    the message. A brief reply also gets a share of the lead that the brief question before it has
+    over the candidate at `REFERENCE`."""
     layout, boost = view.layout, np.zeros(len(slots), dtype=np.float32)
-    if by.neighbour_weight == by.answer_weight == 0.0 or not len(slots):
+    if settings.neighbour_weight == settings.answer_weight == 0.0 or not len(slots):
         return boost
     place = max(0, len(own) - 1 - REFERENCE)
     reference = np.partition(own, place)[place]
@@ -159,31 +166,31 @@ def _neighbour_boost(
         there = there[view.allowed[beside[there]]]
         found = beside[there]
         theirs = signals.meaning[found] + weight * signals.words[found]
-        boost[there] += np.float32(by.neighbour_weight) * np.maximum(theirs - own[there], 0.0)
+        boost[there] += np.float32(settings.neighbour_weight) * np.maximum(theirs - own[there], 0.0)
         if links is layout.before:
             answers = layout.asks[found] * layout.brief[slots[there]]
-            # As far as words are trusted: a question in other words meets no reply by this.
-            shares = np.float32(by.answer_weight) * min(weight, np.float32(1.0)) * answers
+            # Scaled by the weight of words: this boost is meant for a query that repeats them.
+            shares = np.float32(settings.answer_weight) * min(weight, np.float32(1.0)) * answers
             boost[there] += shares * np.maximum(theirs - reference, 0.0)
     return boost
 
 
 def _session_boost(sessions: NDArray[np.int64], keys: Floats, own: Floats, share: float) -> Floats:
-    """How far the best of its session draws a memory towards itself: never beyond, and only where
-    something else speaks for it."""
+    """Session boost, by slot: a share of the distance to the best key of the session, never above
+    it, and in proportion to the memory's own key."""
     if not share or not sessions.any():
         return np.zeros_like(keys)
     _, places = np.unique(sessions, return_inverse=True)
     best = np.zeros(len(keys), dtype=np.float32)
     np.maximum.at(best, places, keys)
-    behind = np.maximum(best[places] - keys, 0.0) * np.clip(own / np.float32(ENOUGH), 0.0, 1.0)
+    behind = np.maximum(best[places] - keys, 0.0) * np.clip(own / np.float32(FULL_MATCH), 0.0, 1.0)
     behind[sessions == 0] = 0.0
-    drawn: Floats = np.float32(share) * behind
-    return drawn
+    boost: Floats = np.float32(share) * behind
+    return boost
 
 
 def largest(values: Floats, count: int) -> NDArray[np.intp]:
-    """Where the highest values are, highest first; equal ones in the order they come."""
+    """The positions of the highest values, highest first; equal values in their order."""
     if 0 < count < len(values):
         least = np.partition(values, len(values) - count)[len(values) - count]
         above, even = np.flatnonzero(values > least), np.flatnonzero(values == least)
@@ -195,16 +202,16 @@ def largest(values: Floats, count: int) -> NDArray[np.intp]:
 
 
 def reordered(keys: Sequence[float], marks: Sequence[float], weight: float) -> list[int]:
-    """The order of keys when marks, 0..1, have so much of a say. Marks crowd at their ends, so
-    they are taken apart there, and made to spread as the keys do."""
+    """The order of the keys when the reranker's marks, 0..1, count with `weight`. Marks cluster
+    near 0 and 1, so their log odds are compared, scaled to the spread of the keys."""
     ours, odds = np.array(keys), np.clip(np.array(marks, dtype=np.float64), 1e-6, 1 - 1e-6)
     theirs = np.log(odds / (1 - odds))
-    apart = (theirs - theirs.mean()) * (ours.std() / max(float(theirs.std()), 1e-6))
-    joined = (1 - weight) * (ours - ours.mean()) + weight * apart
+    scaled = (theirs - theirs.mean()) * (ours.std() / max(float(theirs.std()), 1e-6))
+    joined = (1 - weight) * (ours - ours.mean()) + weight * scaled
     return [int(at) for at in np.argsort(-joined, kind="stable")]
 
 
 def score(key: float) -> float:
-    """A key as a score in 0..1: about the key itself while small, never above 1."""
+    """A key as a score, 0..1: nearly the key itself while it is small, never above 1."""
     key = max(0.0, key)
     return float(key / (1.0 + key**8) ** 0.125)

@@ -1,4 +1,4 @@
-"""Search: what may be asked for, and what is said about the answer."""
+"""The search operation: checks the arguments, embeds the query, runs the pipeline."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
-from memoryd.engine.models.previous_model import Former
+from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.parts import Parts
-from memoryd.engine.search.pipeline import STEPS, Trail, run
+from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
 from memoryd.model import Filter, Page
 
-NO_WORDS = "There is no word in the query to search for."
-UNKNOWN = "The embedding model does not know most of these words."
+NO_WORDS = "The query contains no word to search for."
+UNKNOWN = "The embedding model does not know most words of the query."
 BY_WORDS = "Results are by words only."
-LONG = 2_000  # characters of a query from which its words are worth a thread
+LONG = 2_000  # characters of a query from which its terms are computed on a thread
 
 
-class Recall:
+class Search:
     """Find memories by meaning and by words."""
 
     def __init__(self, parts: Parts) -> None:
@@ -46,12 +46,13 @@ class Recall:
         """The best matches, best first; never an expired memory.
 
         `since` and `until` bound the time of creation: since <= created_at < until.
-        `max_tokens` bounds the whole answer; `explain` adds what each score is made of.
+        `max_tokens` bounds the whole answer; `explain` adds the parts of each score and the time
+        of each step. Raises InvalidInput.
         """
         settings, parts = self._parts.search, self._parts
         text = checks.query(query)
-        count = checks.limit(settings.limit if limit is None else limit)
-        least = checks.min_score(settings.min_score if min_score is None else min_score)
+        limit = checks.limit(settings.limit if limit is None else limit)
+        min_score = checks.min_score(settings.min_score if min_score is None else min_score)
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
         zone = parts.lifetimes.zone
@@ -59,47 +60,51 @@ class Recall:
         _check_order(filter)
         words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
-        former = parts.embedding.former
+        previous = parts.embedding.previous_model
+        timings: dict[str, float] = {}
         if words:
-            vector, warnings = await self._vector(text, former)
-        async with turn():  # before anything is gathered, or writes would overtake it
-            if words and former is not parts.embedding.former:  # it has gone meanwhile
-                former = parts.embedding.former
-                vector, warnings = await self._vector(text, former)
-            trail = Trail(
+            vector, warnings = await self._vector(text, previous, timings)
+        async with turn():  # wait before the view is taken, not after: fewer writes come in between
+            if words and previous is not parts.embedding.previous_model:  # retired while we waited
+                previous = parts.embedding.previous_model
+                vector, warnings = await self._vector(text, previous, timings)
+            state = SearchState(
                 text=text,
                 vector=vector,
                 terms=words,
                 numbers=digits,
                 filter=filter,
-                now=parts.clock(),  # after all waiting: what expired meanwhile is out
-                count=count,
-                least=least,
+                now=parts.clock(),  # read after all waiting: nothing that expired is returned
+                limit=limit,
+                min_score=min_score,
                 index=parts.index,
                 store=parts.store,
-                by=settings,
-                former=former,
+                settings=settings,
+                previous_model=previous,
                 max_tokens=budget,
                 reranker=parts.embedding.reranker,
                 warnings=warnings,
+                timings=timings,
             )
-            await run(trail, STEPS)
-        hits = trail.hits if explain else [replace(hit, why=None) for hit in trail.hits]
-        return Page(tuple(hits), tuple(dict.fromkeys(trail.warnings)))  # a step may run again
+            await run(state, STEPS)
+        return _page(state, explain=explain)
 
-    async def _vector(self, text: str, former: Former | None) -> tuple[Floats | None, list[str]]:
-        """The query's vector by the model that searches, and what is missing for a full answer."""
+    async def _vector(
+        self, text: str, previous: PreviousModel | None, timings: dict[str, float]
+    ) -> tuple[Floats | None, list[str]]:
+        """The query's vector by the model that searches, None without one; and warnings."""
         index, embedding = self._parts.index, self._parts.embedding
-        vector, warnings, model = None, [], former or embedding
+        vector, warnings, model = None, [], previous or embedding
         try:
             if not model.knows(text):
                 return None, [f"{UNKNOWN} {BY_WORDS}"]
-            vector = await model.query(text)
-            waiting = former.waiting(index) if former else index.pending
+            with timed(timings, "embed"):
+                vector = await model.query(text)
+            waiting = previous.waiting(index) if previous else index.pending
             if vector is None:
                 warnings.append(f"{embedding.trouble()} {BY_WORDS}")
             elif waiting:
-                warnings.append(f"{waiting} memories wait for their vectors: found by words only.")
+                warnings.append(f"{waiting} memories have no vector yet: found by words only.")
         except EmbedError as exc:
             warnings.append(f"{exc.message} {BY_WORDS}")
         if embedding.rerank_trouble:
@@ -108,12 +113,19 @@ class Recall:
 
 
 def _read(text: str) -> tuple[list[int], set[int]]:
-    """The terms of a query, and those of them that have digits."""
+    """The terms of a query, and the ones that contain digits."""
     return terms(text), numbers(text)
+
+
+def _page(state: SearchState, *, explain: bool) -> Page:
+    warnings = tuple(dict.fromkeys(state.warnings))  # a step may run again
+    if explain:
+        return Page(tuple(state.hits), warnings, state.timings)
+    return Page(tuple(replace(hit, why=None) for hit in state.hits), warnings)
 
 
 def _check_order(filter: Filter) -> None:
     if filter.since is not None and filter.until is not None and filter.since >= filter.until:
         raise InvalidInput(
-            "since must lie before until.", code="since_invalid", hint="Swap the two."
+            "since must be earlier than until.", code="since_invalid", hint="Swap the two."
         )

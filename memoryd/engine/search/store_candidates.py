@@ -1,4 +1,4 @@
-"""Meaning beyond what fits into RAM: candidates from the store, checked against the filter."""
+"""Candidates by meaning from the store, for collections whose vectors do not fit into RAM."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from memoryd.ports import Store
 if TYPE_CHECKING:
     from memoryd.engine.index.index import Index
 
-FEW = 2000  # memories that a filter leaves: these are compared one by one
+EXACT_BELOW = 2000  # allowed memories up to which the store compares exactly these
 OVERFETCH = 4
-MOST = 16_384  # candidates asked for before the answer is taken as it is
+MAX_FETCH = 16_384  # candidates to fetch before settling for too few that pass the filter
 
 
 async def from_store(store: Store, index: Index, view: View, query: Floats, count: int) -> Floats:
-    """By slot, the cosine of what the store found near; 0 for the rest."""
+    """By slot, the cosine of the candidates that the store found; 0 for all others."""
     meaning = np.zeros(len(view.layout.first), dtype=np.float32)
     allowed = np.flatnonzero(view.allowed)
     if not allowed.size:
         return meaning
     among = None
-    if len(allowed) <= FEW:
+    if len(allowed) <= EXACT_BELOW:
         entries = index.entries()
         among = [entry.memory.id for slot in allowed if (entry := entries[slot]) is not None]
     wanted = max(POOL, OVERFETCH * count)
     while True:
         found = await store.nearest(query, wanted, among)
         usable = _place(meaning, index, view, found)
-        if usable >= min(count, len(allowed)) or len(found) < wanted or wanted >= MOST:
+        if usable >= min(count, len(allowed)) or len(found) < wanted or wanted >= MAX_FETCH:
             return meaning
-        wanted *= OVERFETCH  # the filter took too many of them
+        wanted *= OVERFETCH  # the filter removed too many
 
 
 def _place(meaning: Floats, index: Index, view: View, found: list[tuple[str, float]]) -> int:
+    """Write the cosines of allowed memories into `meaning`; how many there were."""
     usable = 0
     for id, cosine in found:
         slot = index.slot(id)

@@ -269,7 +269,7 @@ def test_the_index_is_the_collection_after_anything(
     snapshots: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if snapshots:
-        monkeypatch.setattr(snapshot, "LEAST", 1)
+        monkeypatch.setattr(snapshot, "MIN_MEMORIES", 1)
     with tempfile.TemporaryDirectory() as folder:
         Mix.host = Host(Path(folder))
         try:

@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.engine.index import snapshot
 from memoryd.engine.memories import Memories
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "LEAST", 1)
+    monkeypatch.setattr(snapshot, "MIN_MEMORIES", 1)
 
 
 class Place:
@@ -38,9 +38,9 @@ class Place:
         self.config, self.store, self.clock, self.file = config, store, clock, file
 
     def start(
-        self, *, shelf: bool | FileShelf = True, model: str = "m"
+        self, *, snapshot_file: bool | LocalSnapshotFile = True, model: str = "m"
     ) -> AbstractAsyncContextManager[Engine]:
-        kept = FileShelf(self.file) if shelf is True else shelf or None
+        kept = LocalSnapshotFile(self.file) if snapshot_file is True else snapshot_file or None
         return run_engine(self.config, self.store, HashEncoder(), 384, self.clock, kept, model)
 
 
@@ -86,7 +86,7 @@ async def test_a_start_from_a_snapshot_is_like_one_without(place: Place) -> None
 async def test_what_changed_since_is_read_from_the_store(place: Place) -> None:
     async with place.start() as engine:
         ids = await fill(engine)
-    async with place.start(shelf=False) as engine:  # as if killed before it could save
+    async with place.start(snapshot_file=False) as engine:  # as if killed before it could save
         await engine.forget(ids[0])
         await engine.update(ids[1], content="robot 1 in the attic")
         await Memories(engine._parts).mark_turn(
@@ -130,14 +130,14 @@ async def test_another_model_or_a_damaged_file_starts_from_the_store(place: Plac
 async def test_a_small_store_has_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async with place.start() as engine:
         await fill(engine)
-    monkeypatch.setattr(snapshot, "LEAST", 1000)
+    monkeypatch.setattr(snapshot, "MIN_MEMORIES", 1000)
     async with place.start() as engine:
         await engine.store("one more")
     assert not place.file.exists()
 
 
 async def test_pending_vectors_stay_pending(place: Place) -> None:
-    kept = FileShelf(place.file)
+    kept = LocalSnapshotFile(place.file)
     async with run_engine(place.config, place.store, None, 384, place.clock, kept, "m") as engine:
         await engine.store("stored without a model")
     async with run_engine(place.config, place.store, None, 384, place.clock, kept, "m") as engine:
@@ -148,7 +148,7 @@ async def test_pending_vectors_stay_pending(place: Place) -> None:
         assert len((await engine.search("stored without a model")).hits) == 1
 
 
-class PausedShelf(FileShelf):
+class PausedSnapshotFile(LocalSnapshotFile):
     """Stops before the pieces of one name, until it is let on."""
 
     def __init__(self, path: Path, before: str) -> None:
@@ -181,9 +181,9 @@ async def test_it_is_saved_while_the_engine_runs(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a load without one, after many writes; the end adds nothing to a large one."""
-    monkeypatch.setattr(snapshot, "LOOK", 0.05)
-    monkeypatch.setattr(snapshot, "SMALL", 0)
-    async with place.start(shelf=False) as engine:
+    monkeypatch.setattr(snapshot, "CHECK_INTERVAL", 0.05)
+    monkeypatch.setattr(snapshot, "MAX_AT_END", 0)
+    async with place.start(snapshot_file=False) as engine:
         await fill(engine)
     async with place.start() as engine:
         await until(place.file.exists)
@@ -201,7 +201,7 @@ async def test_it_is_saved_while_the_engine_runs(
 async def test_an_end_does_not_save_a_large_one(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "SMALL", 11)
+    monkeypatch.setattr(snapshot, "MAX_AT_END", 11)
     async with place.start() as engine:
         await fill(engine)
     assert not place.file.exists()
@@ -211,11 +211,11 @@ async def test_an_end_does_not_save_a_large_one(
 async def test_what_is_forgotten_while_it_is_written_is_not_in_it(
     place: Place, before: str
 ) -> None:
-    async with place.start(shelf=False) as engine:
+    async with place.start(snapshot_file=False) as engine:
         await fill(engine)
-    shelf = PausedShelf(place.file, before)
-    async with place.start(shelf=shelf) as engine:
-        await shelf.wait()
+    snapshot_file = PausedSnapshotFile(place.file, before)
+    async with place.start(snapshot_file=snapshot_file) as engine:
+        await snapshot_file.wait()
         aside = place.file.with_suffix(".new")
         assert (b"canary-1" in aside.read_bytes()) is (before == "end")
         found = (await engine.search("canary-1")).hits[0].memory
@@ -225,7 +225,7 @@ async def test_what_is_forgotten_while_it_is_written_is_not_in_it(
         await engine.update(changed.id, content="something else")
         await engine.store("robot 7 in the hall")  # may get the rows that were freed
         expected = await answers(engine)
-        shelf.go_on.set()
+        snapshot_file.go_on.set()
         await until(place.file.exists)
         kept = place.file.read_bytes()
         assert b"canary-1" not in kept
@@ -237,17 +237,17 @@ async def test_what_is_forgotten_while_it_is_written_is_not_in_it(
 
 
 async def test_a_purge_ends_the_snapshot_that_is_being_written(place: Place) -> None:
-    async with place.start(shelf=False) as engine:
+    async with place.start(snapshot_file=False) as engine:
         await fill(engine)
-    shelf = PausedShelf(place.file, "text")
-    async with place.start(shelf=shelf) as engine:
-        await shelf.wait()
+    snapshot_file = PausedSnapshotFile(place.file, "text")
+    async with place.start(snapshot_file=snapshot_file) as engine:
+        await snapshot_file.wait()
         found = (await engine.search("canary-1")).hits[0].memory
         await engine.forget(found.id)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(engine.purge)
             await until(lambda: not place.file.with_suffix(".new").exists())
-            shelf.go_on.set()
+            snapshot_file.go_on.set()
         assert b"canary-1" not in place.file.read_bytes()
         assert b"canary-2" in place.file.read_bytes()
 
@@ -257,7 +257,7 @@ async def test_a_text_that_the_store_no_longer_has_is_erased_at_the_start(
 ) -> None:
     async with place.start() as engine:
         ids = await fill(engine)
-    async with place.start(shelf=False) as engine:  # killed before it could erase
+    async with place.start(snapshot_file=False) as engine:  # killed before it could erase
         await engine.forget(ids[6])
     assert b"canary-0" in place.file.read_bytes()
     inode = place.file.stat().st_ino
@@ -269,13 +269,13 @@ async def test_a_text_that_the_store_no_longer_has_is_erased_at_the_start(
 async def test_a_disk_that_refuses_ends_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(self: FileShelf, *given: object) -> None:
+    def refuse(self: LocalSnapshotFile, *given: object) -> None:
         raise OSError(28, "No space left on device")
 
     async with place.start() as engine:
         await fill(engine)
     place.file.unlink()
-    monkeypatch.setattr(FileShelf, "save", refuse)
+    monkeypatch.setattr(LocalSnapshotFile, "save", refuse)
     async with place.start() as engine:
         await engine.store("one more")
         assert await engine._parts.snapshots.save() is False

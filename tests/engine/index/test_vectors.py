@@ -61,11 +61,11 @@ def test_rounding_is_never_farther_off_than_it_says(seed: int, width: float, spi
         vectors = unit(vectors)
     table = VectorTable(DIMENSION)
     table.add(list(vectors), 0)
-    table.settle()
+    table.round_new_rows()
     query = cloud(1, seed + 1)[0]
-    about, slack = table.glance(query, np.ones(200, dtype=np.bool_))
+    about, errors = table.approximate_cosines(query, np.ones(200, dtype=np.bool_))
     exact = np.clip(vectors.astype(np.float64) @ query.astype(np.float64), 0.0, 1.0)
-    assert (np.abs(about - exact) <= slack).all()
+    assert (np.abs(about - exact) <= errors).all()
     assert (np.abs(table.cosines_of(query, np.arange(200)) - exact) < 1e-5).all()
 
 
@@ -75,14 +75,14 @@ def test_rounding_is_never_farther_off_than_it_says(seed: int, width: float, spi
 def test_a_first_look_changes_no_answer(
     passages: int, width: float, filter: Filter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "MANY", 0)  # also in a small table
+    monkeypatch.setattr(views, "MIN_ROWS", 0)  # also in a small table
     monkeypatch.setattr(rank, "POOL", 40)
     index = index_of(cloud(3000, 1, width), passages)
     looks = 0
     for number, query in enumerate(cloud(20, 2, width)):
         view = index.view([], filter, now=2.0, quiet=0.2)
         first, plain = view.signals(query, None, 40), view.signals(query)
-        looks += first.rough is not None
+        looks += first.approximate is not None
         ours, exact = (
             rank.fuse(view, signals, SearchSettings(), 25 + number) for signals in (first, plain)
         )
@@ -116,9 +116,9 @@ def test_a_freed_row_leaves_nothing_in_the_rounded_vectors() -> None:
     table = VectorTable(DIMENSION)
     vectors = cloud(2, 1)
     rows = table.add(list(vectors), 0)
-    table.settle()
+    table.round_new_rows()
     table.remove([rows[0]])
-    about, _ = table.glance(vectors[0], np.ones(2, dtype=np.bool_))
+    about, _ = table.approximate_cosines(vectors[0], np.ones(2, dtype=np.bool_))
     assert about[0] == 0.0
     assert about[1] > 0.0
 
@@ -126,4 +126,4 @@ def test_a_freed_row_leaves_nothing_in_the_rounded_vectors() -> None:
 def test_a_zero_vector_is_rounded_to_itself() -> None:
     made = Rounded.of(np.zeros((2, DIMENSION), dtype=np.float32))
     assert not made.values.any()
-    assert not made.off.any()
+    assert not made.error.any()

@@ -1,4 +1,4 @@
-"""Another model in the configuration, on real parts: the former searches until the last vector
+"""Another model in the configuration, on real parts: the previous searches until the last vector
 of the new one is made, whatever happens meanwhile."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.chroma.remodel import _Vectors
 from memoryd.adapters.chroma.store import open_chroma
-from memoryd.adapters.snapshot_file import FORMER, FileShelf
+from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
 from memoryd.engine.engine import Engine
 from memoryd.errors import EmbedError, ModelMissing
 from memoryd.model import Memory, MemoryType
@@ -98,7 +98,7 @@ async def best(engine: Engine, query: str = BATTERY) -> str:
     return page.hits[0].memory.content
 
 
-async def test_the_former_model_searches_until_the_new_one_is_done(tmp_path: Path) -> None:
+async def test_the_previous_model_searches_until_the_new_one_is_done(tmp_path: Path) -> None:
     await fill(using(tmp_path, MINILM))
     async with changing(tmp_path) as (engine, go):
         assert engine.count == 32
@@ -113,7 +113,7 @@ async def test_the_former_model_searches_until_the_new_one_is_done(tmp_path: Pat
         page = await engine.search(BATTERY, min_score=0.1)
         assert page.hits[0].memory.metadata == {"kept": True}
         assert (await engine.store_status())["model"] == BGE
-        assert not (tmp_path / FORMER).exists()
+        assert not (tmp_path / PREVIOUS_VECTORS).exists()
     async with open_engine(using(tmp_path, BGE)) as engine:
         assert engine.state()["pending_vectors"] == 0
         assert await best(engine) == DOCK
@@ -133,16 +133,16 @@ async def test_what_is_written_meanwhile_is_found_by_meaning_too(tmp_path: Path)
         assert engine.state()["former_model"] == MINILM
 
 
-async def test_stopped_halfway_it_goes_on_with_the_former_model(tmp_path: Path) -> None:
+async def test_stopped_halfway_it_goes_on_with_the_previous_model(tmp_path: Path) -> None:
     await fill(using(tmp_path, MINILM))
     for late in ("The spare key hangs in the garage.", "Mozart was born in Salzburg."):
         async with changing(tmp_path) as (engine, _):
             assert await best(engine) == DOCK
             await engine.store(late)
     async with changing(tmp_path) as (engine, _):
-        former = engine._parts.embedding.former
-        assert former is not None
-        await until(lambda: former.waiting(engine._parts.index) == 0)
+        previous = engine._parts.embedding.previous_model
+        assert previous is not None
+        await until(lambda: previous.waiting(engine._parts.index) == 0)
         assert await best(engine, "composer from Austria") == "Mozart was born in Salzburg."
     async with open_engine(using(tmp_path, BGE)) as engine:
         await until(lambda: engine.state()["former_model"] is None)
@@ -163,7 +163,7 @@ async def test_a_second_change_before_the_first_is_done_keeps_the_one_that_searc
         assert engine.state()["model"] == "hash-384"
 
 
-async def test_a_former_model_that_is_gone_leaves_the_words(
+async def test_a_previous_model_that_is_gone_leaves_the_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(using(tmp_path, MINILM))
@@ -179,21 +179,21 @@ async def test_a_former_model_that_is_gone_leaves_the_words(
         assert engine.state()["former_model"] is None
         page = await engine.search("charging dock")
         assert page.hits[0].memory.content == DOCK
-        assert "memories wait for their vectors: found by words only." in page.warnings[0]
-        assert (tmp_path / FORMER).exists()  # it may come back
+        assert "memories have no vector yet: found by words only." in page.warnings[0]
+        assert (tmp_path / PREVIOUS_VECTORS).exists()  # it may come back
         await engine.purge()
-        assert not (tmp_path / FORMER).exists()
+        assert not (tmp_path / PREVIOUS_VECTORS).exists()
         go.set()
         await until(lambda: not engine.state()["pending_vectors"])
         assert await best(engine) == DOCK
 
 
-async def test_a_purge_leaves_no_vector_of_the_former_model_in_a_file(tmp_path: Path) -> None:
+async def test_a_purge_leaves_no_vector_of_the_previous_model_in_a_file(tmp_path: Path) -> None:
     await fill(using(tmp_path, MINILM))
     async with changing(tmp_path) as (engine, _):
-        assert (tmp_path / FORMER).stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / PREVIOUS_VECTORS).stat().st_mode & 0o777 == 0o600
         await engine.purge()
-        assert not (tmp_path / FORMER).exists()
+        assert not (tmp_path / PREVIOUS_VECTORS).exists()
         assert await best(engine) == DOCK
 
 
@@ -205,11 +205,11 @@ def test_more_vectors_than_fit_twice_into_ram_are_not_kept(
     records = [Record(replace(memory, id=str(n)), (Passage((0, 4), vector),)) for n in range(5)]
     for most, is_kept in ((5, True), (4, False)):
         monkeypatch.setattr("memoryd.adapters.chroma.remodel.MOST", most)
-        vectors, shelf = _Vectors(), FileShelf(tmp_path / str(most))
+        vectors, snapshot_file = _Vectors(), LocalSnapshotFile(tmp_path / str(most))
         for record in records:
             vectors.add([record])
-        vectors.save(shelf, Identity("m", 4))
-        assert (shelf.load() is not None) == is_kept
+        vectors.save(snapshot_file, Identity("m", 4))
+        assert (snapshot_file.load() is not None) == is_kept
 
 
 async def test_a_model_that_is_not_there_takes_over_nothing(

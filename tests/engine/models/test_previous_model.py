@@ -1,4 +1,4 @@
-"""The former model's vectors follow the memories, through every write."""
+"""The previous model's vectors follow the memories, through every write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.engine.memories import Memories
-from memoryd.engine.models.previous_model import Former
+from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.model import lead_of, said_key
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
@@ -23,34 +23,34 @@ BEFORE = HashEncoder(dimension=48, max_words=20)  # another model than the one t
 
 
 @pytest.fixture
-async def lent(start: Start) -> AsyncIterator[tuple[Engine, Former]]:
-    """An engine whose memories all wait, with the vectors of the former model for most."""
+async def lent(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
+    """An engine whose memories all wait, with the vectors of the previous model for most."""
     async with start(None) as engine, anyio.create_task_group() as tasks:
-        stock = {}
+        saved = {}
         for n in range(12):
             text = " ".join([f"robot {n} drinks tea in the hall"] * (1 + n % 4))
             stored = await engine.store(text)
             if n > 2:
                 vectors = BEFORE.encode([text[a:b] for a, b in BEFORE.split(text)])
-                stock[said_key(stored.memory)] = list(vectors)
-        former = Former(BEFORE, EmbeddingSettings())
-        tasks.start_soon(former.run)
-        await engine.lend(former, stock)
-        assert former.waiting(engine._parts.index) == 3
-        await engine.cover(former)
-        yield engine, former
+                saved[said_key(stored.memory)] = list(vectors)
+        previous = PreviousModel(BEFORE, EmbeddingSettings())
+        tasks.start_soon(previous.run)
+        await engine.use_previous_model(previous, saved)
+        assert previous.waiting(engine._parts.index) == 3
+        await engine.complete_previous_model(previous)
+        yield engine, previous
         tasks.cancel_scope.cancel()
 
 
-def check(engine: Engine, former: Former) -> None:
+def check(engine: Engine, previous: PreviousModel) -> None:
     """Every memory is as near as its own text is, and nothing else is near."""
     index = engine._parts.index
-    assert former.waiting(index) == 0
+    assert previous.waiting(index) == 0
     entries = index.entries()
     allowed = np.array([entry is not None for entry in entries])
     for query in QUERIES:
         vector = BEFORE.encode([query], query=True)[0]
-        found = former.near(vector, former.owners(), allowed)
+        found = previous.cosines(vector, previous.owners(), allowed)
         for slot, entry in enumerate(entries):
             near = 0.0
             if entry is not None:
@@ -60,9 +60,9 @@ def check(engine: Engine, former: Former) -> None:
             assert found[slot] == pytest.approx(near, abs=1e-5)
 
 
-async def test_vectors_follow_every_write(lent: tuple[Engine, Former]) -> None:
-    engine, former = lent
-    check(engine, former)
+async def test_vectors_follow_every_write(lent: tuple[Engine, PreviousModel]) -> None:
+    engine, previous = lent
+    check(engine, previous)
     pick = random.Random(3)
     ids = [memory.id for memory in engine._parts.index]
     for n in range(60):
@@ -78,21 +78,21 @@ async def test_vectors_follow_every_write(lent: tuple[Engine, Former]) -> None:
             await engine.update(id, content=f"green robot {n} " * pick.choice((1, 9)))
         else:
             await engine.update(id, metadata={"n": n})
-        check(engine, former)
+        check(engine, previous)
 
 
-async def test_the_same_text_twice_at_once(lent: tuple[Engine, Former]) -> None:
-    engine, former = lent
+async def test_the_same_text_twice_at_once(lent: tuple[Engine, PreviousModel]) -> None:
+    engine, previous = lent
     async with anyio.create_task_group() as tasks:
         for session in ("a", "b", "c"):
             tasks.start_soon(engine.add_turn, "user", "tea in the hall", session)
         for name in ("Anna", "Tom"):
             tasks.start_soon(engine.add_turn, "user", "tea in the hall", "d", name)
-    check(engine, former)
+    check(engine, previous)
     said = [m for m in engine._parts.index if m.metadata.get("speaker") == "Tom"]
     renamed = {**said[0].metadata, "speaker": "Caroline"}
     await Memories(engine._parts).mark_turn(said[0].id, renamed)
-    check(engine, former)
+    check(engine, previous)
 
 
 async def test_what_goes_while_vectors_are_placed_leaves_none(
@@ -101,9 +101,9 @@ async def test_what_goes_while_vectors_are_placed_leaves_none(
     monkeypatch.setattr("memoryd.engine.models.previous_model.PACE", 1)
     async with start(None) as engine, anyio.create_task_group() as tasks:
         stored = [(await engine.store(f"robot {n} in the hall")).memory for n in range(20)]
-        stock = {said_key(m): list(BEFORE.encode([m.content])) for m in stored}
-        former = Former(BEFORE, EmbeddingSettings())
-        tasks.start_soon(former.run)
+        saved = {said_key(m): list(BEFORE.encode([m.content])) for m in stored}
+        previous = PreviousModel(BEFORE, EmbeddingSettings())
+        tasks.start_soon(previous.run)
 
         async def forget_some() -> None:
             for memory in stored[::3]:
@@ -111,14 +111,14 @@ async def test_what_goes_while_vectors_are_placed_leaves_none(
                 await engine.store(f"green tea instead of {memory.id}")
 
         async with anyio.create_task_group() as both:
-            both.start_soon(engine.lend, former, stock)
+            both.start_soon(engine.use_previous_model, previous, saved)
             both.start_soon(forget_some)
-        check(engine, former)
+        check(engine, previous)
         tasks.cancel_scope.cancel()
 
 
 async def test_a_search_goes_by_the_former_until_every_memory_has_a_vector(
-    lent: tuple[Engine, Former],
+    lent: tuple[Engine, PreviousModel],
 ) -> None:
     engine, _ = lent
     page = await engine.search("harbour", min_score=0.0)
@@ -127,16 +127,18 @@ async def test_a_search_goes_by_the_former_until_every_memory_has_a_vector(
     engine.attach(HashEncoder())
     await engine.embed_all_pending()
     assert engine.state()["former_model"] is None
-    assert engine._parts.embedding.former is None
+    assert engine._parts.embedding.previous_model is None
     assert (await engine.search("robot")).warnings == ()
 
 
-async def test_a_call_that_is_under_way_ends_before_it_goes(lent: tuple[Engine, Former]) -> None:
-    _, former = lent
+async def test_a_call_that_is_under_way_ends_before_it_goes(
+    lent: tuple[Engine, PreviousModel],
+) -> None:
+    _, previous = lent
     found = []
 
     async def ask(query: str) -> None:
-        found.append(await former.query(query))
+        found.append(await previous.query(query))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -144,5 +146,5 @@ async def test_a_call_that_is_under_way_ends_before_it_goes(lent: tuple[Engine, 
                 tasks.start_soon(ask, f"robot {n}")
             await anyio.lowlevel.checkpoint()
             assert found == []  # all are under way
-            former.retire()
+            previous.retire()
     assert len(found) == 20

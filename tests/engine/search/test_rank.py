@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.engine.index.index import Entry
-from memoryd.engine.search.pipeline import Candidate, _keep_near
+from memoryd.engine.search.pipeline import Candidate, _undo_length_cost
 from memoryd.engine.search.rank import _session_boost, largest, reordered
 from memoryd.model import Memory, MemoryType, Why
 
@@ -80,7 +80,7 @@ def test_length_costs_places_and_hides_nothing_near(
     given: list[tuple[float, float, float]], kept: list[float]
 ) -> None:
     ordered = [candidate(*values) for values in given]
-    _keep_near(ordered)
+    _undo_length_cost(ordered)
     assert [found.key for found in ordered] == pytest.approx(kept)
     for found, (key, _, length) in zip(ordered, given, strict=True):
         assert found.key - key == pytest.approx(found.why.length - length)  # `why` still adds up
