@@ -457,14 +457,14 @@ def test_it_stops_in_time_though_its_worker_is_stuck(daemon: Daemon) -> None:
 
 SLOW_SNAPSHOT = """
 import sys, time
-from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.adapters.snapshot_file import SnapshotFile
 from memoryd.engine.index import snapshot
 
 def save(self, *given):
     print("snapshot begun", file=sys.stderr, flush=True)
     time.sleep(600)
 
-snapshot.LEAST, FileShelf.save = 1, save
+snapshot.LEAST, SnapshotFile.save = 1, save
 from memoryd.__main__ import main
 sys.exit(main())
 """
@@ -493,7 +493,7 @@ async def told_at_opening(folder: Path) -> list[str]:
     told: list[str] = []
     identity = Identity("hash-384", 384)
     async with open_chroma(
-        StoreSettings(), folder, identity, watch=lambda at: told.append(at.what) if at else None
+        StoreSettings(), folder, identity, progress=lambda at: told.append(at.what) if at else None
     ) as store:
         assert await store.count() == 2
     return told

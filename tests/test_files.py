@@ -19,11 +19,11 @@ from memoryd import config, daemon_record, files, logs
 from memoryd.adapters import backup_file
 from memoryd.adapters.backup_file import BackupDamaged, BackupWriter
 from memoryd.adapters.chroma import swap
-from memoryd.adapters.chroma.disk_errors import disk_refuses
-from memoryd.adapters.chroma.inspect_files import look
+from memoryd.adapters.chroma.disk_errors import probe_disk
+from memoryd.adapters.chroma.inspect_files import inspect
 from memoryd.adapters.chroma.worker import take_lock
 from memoryd.adapters.clock_file import ClockFile
-from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.adapters.snapshot_file import SnapshotFile
 from memoryd.cli.main import main
 from memoryd.cli.store import _copy
 from memoryd.doors.tokens import BadToken, read_token
@@ -147,12 +147,12 @@ def snapshot() -> Snapshot:
 
 
 def write_snapshot(folder: Path) -> None:
-    FileShelf(folder / "index.snapshot").save(snapshot().about, snapshot().pieces())
+    SnapshotFile(folder / "index.snapshot").save(snapshot().about, snapshot().pieces())
 
 
 def erase_in_snapshot(folder: Path) -> None:
     """Of a shelf that remembers a file in whose place there is a link now."""
-    shelf, place = FileShelf(folder / "erased"), folder / "erased"
+    shelf, place = SnapshotFile(folder / "erased"), folder / "erased"
     moved = place.rename(folder / "link") if place.is_symlink() else None
     shelf.save(snapshot().about, snapshot().pieces())
     if moved:
@@ -211,7 +211,7 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "rewritten.json.part": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
     "store.new": (swap.begin, REPLACED),
     "clean": (lambda folder: files.touch(folder / "clean"), REFUSED),
-    "probe": (disk_refuses, REPLACED),
+    "probe": (probe_disk, REPLACED),
     "memoryd.service": (lambda folder: write_unit(folder / "memoryd.service", "x"), REPLACED),
     "memoryd.service.part": (lambda folder: write_unit(folder / "memoryd.service", "x"), REPLACED),
 }
@@ -248,8 +248,8 @@ READERS: dict[str, tuple[Callable[[Path], Any], Any]] = {
     "daemon.lock": (daemon_record.lock_holder, None),
     "lock": (daemon_record.worker_holder, None),
     "clock.json": (lambda folder: ClockFile(folder).load(), None),
-    "index.snapshot": (lambda folder: FileShelf(folder / "index.snapshot").load(), None),
-    "rewritten.json": (swap.mark, {}),
+    "index.snapshot": (lambda folder: SnapshotFile(folder / "index.snapshot").load(), None),
+    "rewritten.json": (swap.read_mark, {}),
     "config.yaml": (lambda folder: names_path(folder / "config.yaml"), True),
     BACKUP: (backup_file.newest_in, None),
 }
@@ -339,7 +339,7 @@ def test_the_doctor_names_a_pipe_and_makes_no_lock_through_a_link(
     (folder / "store" / "chroma.sqlite3").write_text("")
     (folder / "lock").symlink_to(folder.parent / "victim")
     os.mkfifo(folder / "daemon.log", 0o600)
-    assert look(folder, folder / "backups") == []
+    assert inspect(folder, folder / "backups") == []
     assert not (folder.parent / "victim").exists()
     main(["doctor", "--json", "--data-dir", str(folder)])
     found = {fault["code"]: fault for fault in json.loads(capsys.readouterr().out)["faults"]}

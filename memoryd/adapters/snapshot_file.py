@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from memoryd.ports import Piece
 
 MAGIC = b"memoryd index 2\n"
-FORMER = "former.vectors"  # of the model before, while another makes new ones
+PREVIOUS_VECTORS = "former.vectors"  # of the model before, while another makes new ones
 TAIL = struct.Struct("!QI")  # of the table of contents, at the very end: its length and checksum
 FLUSH = 32 << 20  # bytes after which the disk is waited for, so that no wait is long
 
 
-class FileShelf:
+class SnapshotFile:
     """See `memoryd.ports.Shelf`."""
 
     def __init__(self, path: Path) -> None:

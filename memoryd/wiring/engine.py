@@ -25,7 +25,7 @@ from memoryd.adapters.chroma.open import (
 )
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.clock_file import ClockFile
-from memoryd.adapters.snapshot_file import FORMER, FileShelf
+from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, SnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import MemorydError, StoreError, StoreMismatch
 from memoryd.places import cache_dir
@@ -154,7 +154,7 @@ async def open_engine(
         if model is not None:
             tasks.start_soon(model.load)
         identity = await _identity(model)
-        shelf = FileShelf(config.memory.path / "index.snapshot")
+        shelf = SnapshotFile(config.memory.path / "index.snapshot")
         shelf.prefetch()
         async with (
             _open_store(config, identity, model, watch) as (store, identity),
@@ -170,7 +170,7 @@ async def open_engine(
                 ClockFile(config.memory.path),
             ) as engine,
         ):
-            former = FileShelf(config.memory.path / FORMER)
+            former = SnapshotFile(config.memory.path / PREVIOUS_VECTORS)
             engine.keep_former(former)
             if model is not None:
                 await tasks.start(serve_former, engine, config, former, load_encoder)
@@ -203,7 +203,7 @@ async def _open_store(
     async with AsyncExitStack() as stack:
         folder = config.memory.path
         backups = config.backup.folder(folder)
-        open_as = partial(open_chroma, config.store, folder, watch=watch, backups=backups)
+        open_as = partial(open_chroma, config.store, folder, progress=watch, backups=backups)
         try:
             store = await stack.enter_async_context(open_as(identity))
         except StoreMismatch as exc:
@@ -229,8 +229,8 @@ async def _open_store(
 
 def look_at_store(config: Config) -> list[tuple[str, str, str]]:
     """Faults of the embedded store's files, each a code, a sentence and a hint."""
-    from memoryd.adapters.chroma.inspect_files import look
+    from memoryd.adapters.chroma.inspect_files import inspect
 
     if config.store.mode != "embedded":
         return []
-    return look(config.memory.path, config.backup.folder(config.memory.path))
+    return inspect(config.memory.path, config.backup.folder(config.memory.path))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.snapshot_file import TAIL, FileShelf
+from memoryd.adapters.snapshot_file import TAIL, SnapshotFile
 from memoryd.ports import Snapshot
 
 
@@ -28,16 +28,16 @@ def snapshot() -> Snapshot:
     return Snapshot({"format": 1}, arrays, ["canary one", "grüße 🎉", "third"])
 
 
-def save(path: Path, made: Snapshot | None = None) -> FileShelf:
+def save(path: Path, made: Snapshot | None = None) -> SnapshotFile:
     made = made or snapshot()
-    shelf = FileShelf(path)
+    shelf = SnapshotFile(path)
     shelf.save(made.about, made.pieces())
     return shelf
 
 
 def test_what_was_saved_is_loaded(path: Path) -> None:
     save(path)
-    found = FileShelf(path).load()
+    found = SnapshotFile(path).load()
     assert found is not None
     assert found.about == {"format": 1}
     assert found.texts == ["canary one", "grüße 🎉", "third"]
@@ -50,7 +50,7 @@ def test_what_was_saved_is_loaded(path: Path) -> None:
 
 def test_what_was_read_ahead_is_loaded_unless_another_came_meanwhile(path: Path) -> None:
     save(path)
-    shelf = FileShelf(path)
+    shelf = SnapshotFile(path)
     shelf.prefetch()
     found = shelf.load()
     assert found is not None
@@ -69,7 +69,7 @@ def test_what_was_read_ahead_is_loaded_unless_another_came_meanwhile(path: Path)
 
 def test_a_damaged_file_that_was_read_ahead_is_removed(path: Path) -> None:
     path.write_bytes(b"noise")
-    shelf = FileShelf(path)
+    shelf = SnapshotFile(path)
     shelf.prefetch()
     assert path.exists(), "reading ahead changes nothing"
     assert shelf.load() is None
@@ -87,7 +87,7 @@ def test_one_flipped_bit_anywhere_never_fails_a_start(path: Path, ahead: bool) -
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
-        shelf = FileShelf(path)
+        shelf = SnapshotFile(path)
         if ahead:
             shelf.prefetch()
         found = shelf.load()
@@ -100,20 +100,20 @@ def test_one_flipped_bit_anywhere_never_fails_a_start(path: Path, ahead: bool) -
 
 
 def test_nothing_saved_is_nothing_loaded(path: Path) -> None:
-    assert FileShelf(path).load() is None
+    assert SnapshotFile(path).load() is None
 
 
 @pytest.mark.parametrize("saved_here", [True, False])
 def test_an_erased_text_is_gone_from_the_file_at_once(path: Path, saved_here: bool) -> None:
     shelf = save(path)
     if not saved_here:
-        shelf = FileShelf(path)
+        shelf = SnapshotFile(path)
         shelf.load()
     shelf.erase(11)
     shelf.erase(11)
     shelf.erase(99)
     assert b"canary" not in path.read_bytes()
-    found = FileShelf(path).load()
+    found = SnapshotFile(path).load()
     assert found is not None
     assert found.texts == ["", "grüße 🎉", "third"]
 
@@ -123,7 +123,7 @@ def test_damage_of_any_byte_loses_a_text_or_the_file_but_never_lies(path: Path) 
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
-        found = FileShelf(path).load()
+        found = SnapshotFile(path).load()
         if found is None:
             assert not path.exists()
             continue
@@ -137,7 +137,7 @@ def test_damage_of_any_byte_loses_a_text_or_the_file_but_never_lies(path: Path) 
 def test_a_short_file_is_thrown_away(path: Path, kept: int) -> None:
     save(path)
     path.write_bytes(path.read_bytes()[:kept])
-    found = FileShelf(path).load()
+    found = SnapshotFile(path).load()
     assert found is None or all(not text for text in found.texts)
 
 

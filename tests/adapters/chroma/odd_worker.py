@@ -11,7 +11,7 @@ from typing import Any
 
 from memoryd.adapters.chroma import start, worker
 from memoryd.adapters.chroma.open import open_embedded
-from memoryd.adapters.chroma.worker_store import Vault
+from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.errors import StoreError
 
 HOLD, CRASHES, BUSY, NO_RAM = "hold", "crashes", "busy", "no-ram"
@@ -29,7 +29,7 @@ def main(control: Path) -> None:
             time.sleep(0.01)
         return open_embedded(*args)
 
-    def work_long(vault: Vault) -> bool:
+    def work_long(store: WorkerStore) -> bool:
         while (control / BUSY).exists():
             pass
         return False
@@ -42,7 +42,7 @@ def main(control: Path) -> None:
 
     oddities: list[tuple[Any, str, Any]] = [
         (start, "open_embedded", open_oddly),
-        (Vault, "is_stale", work_long),
+        (WorkerStore, "is_stale", work_long),
         (signal, "alarm", time_is_over),
     ]
     for owner, name, odd in oddities:

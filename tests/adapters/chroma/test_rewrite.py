@@ -32,7 +32,7 @@ def holds(folder: Path, word: str) -> list[str]:
 
 def test_killed_at_any_step_the_old_or_the_new_store_is_whole(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.adapters.vaults", str(tmp_path)],
+        [sys.executable, "-m", "tests.adapters.chroma.worker_stores", str(tmp_path)],
         cwd=ROOT,
         env=environment(),
         capture_output=True,
@@ -139,7 +139,7 @@ async def test_a_worker_killed_during_a_rewrite_is_not_noticed(
         for n in range(5):
             await store.put(record(f"m{n}"))
         await store.delete(["m0"])
-        send, killed = store._link._send, anyio.Event()
+        send, killed = store._worker._send, anyio.Event()
 
         async def deadly(process: anyio.abc.Process, message: object) -> None:
             await send(process, message)
@@ -148,7 +148,7 @@ async def test_a_worker_killed_during_a_rewrite_is_not_noticed(
                 killed.set()
                 process.kill()
 
-        monkeypatch.setattr(store._link, "_send", deadly)
+        monkeypatch.setattr(store._worker, "_send", deadly)
         await store.purge()
         assert set(await all_of(store)) == {f"m{n}" for n in range(1, 5)}
 
@@ -169,7 +169,7 @@ async def test_what_a_cancelled_job_left_goes_at_the_next_sweep(tmp_path: Path, 
     async with open_chroma(StoreSettings(), data, IDENTITY) as store:
         for n in range(3):
             await store.put(record(f"m{n}"))
-        call = store._link.call
+        call = store._worker.call
         with anyio.CancelScope() as caller:
 
             async def dying(name: str, *args: Any) -> Any:
@@ -177,9 +177,9 @@ async def test_what_a_cancelled_job_left_goes_at_the_next_sweep(tmp_path: Path, 
                     caller.cancel()
                 return await call(name, *args)
 
-            store._link.call = dying  # type: ignore[method-assign]
+            store._worker.call = dying  # type: ignore[method-assign]
             await (store.purge() if job == "purge" else store.backup(files, keep=1))
-        store._link.call = call  # type: ignore[method-assign]
+        store._worker.call = call  # type: ignore[method-assign]
         left = [*data.glob("store.new"), *files.glob("*.part")]
         assert len(left) == 1
         assert await store.compact() is False

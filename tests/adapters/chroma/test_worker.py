@@ -110,7 +110,7 @@ async def test_a_call_that_kills_every_worker_is_an_error(
 ) -> None:
     async with open_chroma(StoreSettings(), tmp_path, IDENTITY) as store:
         await store.put(record("kept"))
-        send = store._link._send
+        send = store._worker._send
 
         async def deadly(process: anyio.abc.Process, message: Any) -> None:
             await send(process, message)
@@ -118,7 +118,7 @@ async def test_a_call_that_kills_every_worker_is_an_error(
                 process.kill()
 
         with monkeypatch.context() as patch:
-            patch.setattr(store._link, "_send", deadly)
+            patch.setattr(store._worker, "_send", deadly)
             with pytest.raises(StoreUnavailable):
                 await store.put(record("lost"))
         await store.put(record("later"))

@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.adapters.snapshot_file import FileShelf
+from memoryd.adapters.snapshot_file import SnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.engine.index import snapshot
 from memoryd.engine.memories import Memories
@@ -38,9 +38,9 @@ class Place:
         self.config, self.store, self.clock, self.file = config, store, clock, file
 
     def start(
-        self, *, shelf: bool | FileShelf = True, model: str = "m"
+        self, *, shelf: bool | SnapshotFile = True, model: str = "m"
     ) -> AbstractAsyncContextManager[Engine]:
-        kept = FileShelf(self.file) if shelf is True else shelf or None
+        kept = SnapshotFile(self.file) if shelf is True else shelf or None
         return run_engine(self.config, self.store, HashEncoder(), 384, self.clock, kept, model)
 
 
@@ -137,7 +137,7 @@ async def test_a_small_store_has_no_snapshot(place: Place, monkeypatch: pytest.M
 
 
 async def test_pending_vectors_stay_pending(place: Place) -> None:
-    kept = FileShelf(place.file)
+    kept = SnapshotFile(place.file)
     async with run_engine(place.config, place.store, None, 384, place.clock, kept, "m") as engine:
         await engine.store("stored without a model")
     async with run_engine(place.config, place.store, None, 384, place.clock, kept, "m") as engine:
@@ -148,7 +148,7 @@ async def test_pending_vectors_stay_pending(place: Place) -> None:
         assert len((await engine.search("stored without a model")).hits) == 1
 
 
-class PausedShelf(FileShelf):
+class PausedShelf(SnapshotFile):
     """Stops before the pieces of one name, until it is let on."""
 
     def __init__(self, path: Path, before: str) -> None:
@@ -269,13 +269,13 @@ async def test_a_text_that_the_store_no_longer_has_is_erased_at_the_start(
 async def test_a_disk_that_refuses_ends_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(self: FileShelf, *given: object) -> None:
+    def refuse(self: SnapshotFile, *given: object) -> None:
         raise OSError(28, "No space left on device")
 
     async with place.start() as engine:
         await fill(engine)
     place.file.unlink()
-    monkeypatch.setattr(FileShelf, "save", refuse)
+    monkeypatch.setattr(SnapshotFile, "save", refuse)
     async with place.start() as engine:
         await engine.store("one more")
         assert await engine._parts.snapshots.save() is False

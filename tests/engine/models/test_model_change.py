@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.chroma.remodel import _Vectors
+from memoryd.adapters.chroma.remodel import _PreviousVectors
 from memoryd.adapters.chroma.store import open_chroma
-from memoryd.adapters.snapshot_file import FORMER, FileShelf
+from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, SnapshotFile
 from memoryd.engine.engine import Engine
 from memoryd.errors import EmbedError, ModelMissing
 from memoryd.model import Memory, MemoryType
@@ -111,7 +111,7 @@ async def test_the_former_model_searches_until_the_new_one_is_done(tmp_path: Pat
         page = await engine.search(BATTERY, min_score=0.1)
         assert page.hits[0].memory.metadata == {"kept": True}
         assert (await engine.store_status())["model"] == BGE
-        assert not (tmp_path / FORMER).exists()
+        assert not (tmp_path / PREVIOUS_VECTORS).exists()
     async with open_engine(using(tmp_path, BGE)) as engine:
         assert engine.state()["pending_vectors"] == 0
         assert await best(engine) == DOCK
@@ -178,9 +178,9 @@ async def test_a_former_model_that_is_gone_leaves_the_words(
         page = await engine.search("charging dock")
         assert page.hits[0].memory.content == DOCK
         assert "memories wait for their vectors: found by words only." in page.warnings[0]
-        assert (tmp_path / FORMER).exists()  # it may come back
+        assert (tmp_path / PREVIOUS_VECTORS).exists()  # it may come back
         await engine.purge()
-        assert not (tmp_path / FORMER).exists()
+        assert not (tmp_path / PREVIOUS_VECTORS).exists()
         go.set()
         await until(lambda: not engine.state()["pending_vectors"])
         assert await best(engine) == DOCK
@@ -189,9 +189,9 @@ async def test_a_former_model_that_is_gone_leaves_the_words(
 async def test_a_purge_leaves_no_vector_of_the_former_model_in_a_file(tmp_path: Path) -> None:
     await fill(using(tmp_path, MINILM))
     async with changing(tmp_path) as (engine, _):
-        assert (tmp_path / FORMER).stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / PREVIOUS_VECTORS).stat().st_mode & 0o777 == 0o600
         await engine.purge()
-        assert not (tmp_path / FORMER).exists()
+        assert not (tmp_path / PREVIOUS_VECTORS).exists()
         assert await best(engine) == DOCK
 
 
@@ -202,8 +202,8 @@ def test_more_vectors_than_fit_twice_into_ram_are_not_kept(
     memory = Memory("a", MemoryType.FACT, "text", 1.0)
     records = [Record(replace(memory, id=str(n)), (Passage((0, 4), vector),)) for n in range(5)]
     for most, is_kept in ((5, True), (4, False)):
-        monkeypatch.setattr("memoryd.adapters.chroma.remodel.MOST", most)
-        vectors, shelf = _Vectors(), FileShelf(tmp_path / str(most))
+        monkeypatch.setattr("memoryd.adapters.chroma.remodel.MAX_PASSAGES", most)
+        vectors, shelf = _PreviousVectors(), SnapshotFile(tmp_path / str(most))
         for record in records:
             vectors.add([record])
         vectors.save(shelf, Identity("m", 4))
