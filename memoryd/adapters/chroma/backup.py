@@ -80,7 +80,7 @@ class Restore:
 
 
 def restore(
-    asked: Restore,
+    request: Restore,
     settings: StoreSettings,
     data_dir: Path,
     identity: Identity,
@@ -89,19 +89,19 @@ def restore(
     """Make the store from a backup; the previous store is kept until the next successful start.
     Raises BackupDamaged or `store_not_empty`; then nothing was changed."""
     progress(Progress("verifying"))
-    count, head = backup_file.verify(asked.path), backup_file.head(asked.path)
+    count, head = backup_file.verify(request.path), backup_file.head(request.path)
     swap.recover(data_dir)
-    _check_empty(asked, settings, data_dir)
+    _check_empty(request, settings, data_dir)
     before = Identity(str(head["model"]), int(head["dimension"]))
     is_usable = before == identity or before.model == NO_MODEL
     if identity.model == NO_MODEL and before.dimension == identity.dimension:
         identity, is_usable = before, True
     others, aside = _other_collections(data_dir, settings)
-    if asked.set_aside:  # copy nothing from the replaced store, and delete nothing of it
+    if request.set_aside:  # copy nothing from the replaced store, and delete nothing of it
         others, aside = (), swap.dated_name(swap.BROKEN)
     new_store = NewStore(settings, data_dir, identity, others)
     memories = 0
-    for page in backup_file.read(asked.path, STEP_ROWS):
+    for page in backup_file.read(request.path, STEP_ROWS):
         progress(Progress("restoring", memories, count))
         memories += len(page)
         # Vectors of another model cannot be used: the engine makes new ones.
@@ -110,7 +110,7 @@ def restore(
     if memories != count:
         new_store.abandon()
         raise backup_file.BackupDamaged(
-            f"The backup {asked.path} has {memories} memories, not {count}."
+            f"The backup {request.path} has {memories} memories, not {count}."
         )
     _copy_others(new_store, settings, data_dir / swap.LIVE, others)
     new_store.close(new_store.ids)
@@ -147,8 +147,8 @@ def _copy_others(
     close(source, folder)
 
 
-def _check_empty(asked: Restore, settings: StoreSettings, data_dir: Path) -> None:
-    if asked.replace:
+def _check_empty(request: Restore, settings: StoreSettings, data_dir: Path) -> None:
+    if request.replace:
         return
     try:
         is_empty = count_rows(data_dir / swap.LIVE, settings.collection) == 0

@@ -52,8 +52,8 @@ def other_collections(folder: Path, ours: str) -> tuple[OtherCollection, ...]:
     with database(path) as connection:
         if connection.execute(TABLES).fetchone()[0] != 3:
             return ()
-        asked = {"home": HOME, "schema": SCHEMA_KEY, "ours": ours}
-        found = connection.execute(OTHERS, asked).fetchall()
+        parameters = {"home": HOME, "schema": SCHEMA_KEY, "ours": ours}
+        found = connection.execute(OTHERS, parameters).fetchall()
     return tuple(
         OtherCollection(name, bool(made_here), int(rows)) for name, made_here, rows in found
     )

@@ -1,4 +1,4 @@
-"""The store worker, held up or crashed in its work as files in a folder say; run as a program."""
+"""The store worker, delayed or crashed if a file in a control folder says so; run as a program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(control: Path) -> None:
         return False
 
     def time_is_over(seconds: int) -> int:
-        """A machine on which every limit of time is over before the work is done."""
+        """A machine that is so slow that every alarm fires before the work is done."""
         if seconds:
             os.kill(os.getpid(), signal.SIGALRM)
         return 0

@@ -1,4 +1,4 @@
-"""Backup and restore: consistent, verified, refused when damaged, undone by nobody's death."""
+"""Backup and restore: of one moment, verified, refused when damaged, rotated by day."""
 
 from __future__ import annotations
 

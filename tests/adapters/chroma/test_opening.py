@@ -36,7 +36,7 @@ async def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """From now on workers do as the files in here say."""
+    """A folder of files that control how workers behave from now on."""
     made = tmp_path / "control"
     made.mkdir()
     command = [sys.executable, "-P", odd_worker.__file__, str(made)]
@@ -61,9 +61,9 @@ async def test_a_slow_opening_is_waited_for_and_told(folder: Path, control: Path
     (control / odd_worker.HOLD).touch()
     seen: list[Progress | None] = []
 
-    def progress(so_far: Progress | None) -> None:
-        seen.append(so_far)
-        if so_far == Progress("opening"):
+    def progress(update: Progress | None) -> None:
+        seen.append(update)
+        if update == Progress("opening"):
             (control / odd_worker.HOLD).unlink()
 
     async with open_chroma(SETTINGS, folder, IDENTITY, progress=progress) as store:
@@ -111,7 +111,7 @@ async def test_daemons_that_end_during_a_slow_opening_harm_nothing(
             tasks.start_soon(open_it)
             await until(lambda n=n: len(opening(control)) > n)  # type: ignore[misc]
             tasks.cancel_scope.cancel()
-            (control / odd_worker.HOLD).unlink()  # nobody waits for it, and nobody kills it
+            (control / odd_worker.HOLD).unlink()  # the cancelled daemon must not have killed it
         assert not any(is_running(pid) for pid in opening(control))
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         await assert_healthy(store)

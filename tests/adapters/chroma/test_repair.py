@@ -1,4 +1,4 @@
-"""Repair at start: what the database still holds comes back by itself; the rest is refused."""
+"""Repair at start: a store is rebuilt from its database; a database that lost rows is refused."""
 
 from __future__ import annotations
 

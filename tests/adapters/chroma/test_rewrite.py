@@ -1,4 +1,4 @@
-"""The rewrite: killed anywhere one store is whole; what was deleted is in no byte of the new."""
+"""The rewrite: after a kill one store is whole; the new one has no byte of a deleted memory."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ async def test_a_server_cannot_be_rewritten_and_says_so(tmp_path: Path, chroma_s
 
 @pytest.mark.parametrize("job", ["purge", "backup"])
 async def test_what_a_cancelled_job_left_goes_at_the_next_sweep(tmp_path: Path, job: str) -> None:
-    """Whoever asked for it was killed in the middle."""
+    """The caller was killed during the job."""
     data, files = tmp_path / "data", tmp_path / "files"
     async with open_chroma(StoreSettings(), data, IDENTITY) as store:
         for n in range(3):

@@ -1,4 +1,4 @@
-"""Commits of several callers: each has its turn, on a real ChromaDB."""
+"""Commits of several callers are fair to each, on a real ChromaDB."""
 
 from __future__ import annotations
 
