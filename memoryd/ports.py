@@ -94,6 +94,7 @@ class Progress:
     total: int = 0
 
 
+ReportProgress = Callable[[Progress], None]  # called with how far the work is
 Watch = Callable[[Progress | None], None]  # gets progress reports; None: finished
 
 

@@ -500,7 +500,7 @@ async def told_at_opening(folder: Path) -> list[str]:
     told: list[str] = []
     identity = Identity("hash-384", 384)
     async with open_chroma(
-        StoreSettings(), folder, identity, watch=lambda at: told.append(at.what) if at else None
+        StoreSettings(), folder, identity, progress=lambda at: told.append(at.what) if at else None
     ) as store:
         assert await store.count() == 2
     return told

@@ -19,8 +19,8 @@ from memoryd import config, daemon_record, files, logs
 from memoryd.adapters import backup_file
 from memoryd.adapters.backup_file import BackupDamaged, BackupWriter
 from memoryd.adapters.chroma import swap
-from memoryd.adapters.chroma.disk_errors import disk_refuses
-from memoryd.adapters.chroma.inspect_files import look
+from memoryd.adapters.chroma.disk_errors import probe_disk
+from memoryd.adapters.chroma.inspect_files import inspect
 from memoryd.adapters.chroma.worker import take_lock
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
@@ -211,7 +211,7 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "rewritten.json.part": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
     "store.new": (swap.begin, REPLACED),
     "clean": (lambda folder: files.touch(folder / "clean"), REFUSED),
-    "probe": (disk_refuses, REPLACED),
+    "probe": (probe_disk, REPLACED),
     "memoryd.service": (lambda folder: write_unit(folder / "memoryd.service", "x"), REPLACED),
     "memoryd.service.part": (lambda folder: write_unit(folder / "memoryd.service", "x"), REPLACED),
 }
@@ -249,7 +249,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Any]] = {
     "lock": (daemon_record.worker_holder, None),
     "clock.json": (lambda folder: ClockFile(folder).load(), None),
     "index.snapshot": (lambda folder: LocalSnapshotFile(folder / "index.snapshot").load(), None),
-    "rewritten.json": (swap.mark, {}),
+    "rewritten.json": (swap.read_mark, {}),
     "config.yaml": (lambda folder: names_path(folder / "config.yaml"), True),
     BACKUP: (backup_file.newest_in, None),
 }
@@ -339,7 +339,7 @@ def test_the_doctor_names_a_pipe_and_makes_no_lock_through_a_link(
     (folder / "store" / "chroma.sqlite3").write_text("")
     (folder / "lock").symlink_to(folder.parent / "victim")
     os.mkfifo(folder / "daemon.log", 0o600)
-    assert look(folder, folder / "backups") == []
+    assert inspect(folder, folder / "backups") == []
     assert not (folder.parent / "victim").exists()
     main(["doctor", "--json", "--data-dir", str(folder)])
     found = {fault["code"]: fault for fault in json.loads(capsys.readouterr().out)["faults"]}

@@ -4,8 +4,8 @@ The first line says what it is and whose vectors it holds, then one memory a lin
 passages, then a line with the count and the digest of everything before it. Written under
 another name and renamed at the end: a file with the right name is whole.
 
-A number in the name, higher than every one before it, tells which backup is newer. Times cannot:
-a clock may have been wrong, and goes back an hour every autumn.
+A number in the name, higher than all before it, shows which backup is newer. Times cannot: a clock
+may have been wrong, and goes back an hour every autumn.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from memoryd.ports import Backup, Identity, Passage, Record
 FORMAT = 1
 PREFIX, SUFFIX = "memoryd-", ".jsonl.gz"
 NUMBER = re.compile(rf"{PREFIX}(\d+)-")
-LEVEL = 1  # vectors hardly shrink, whatever it costs
+LEVEL = 1  # of gzip: vectors hardly compress at any level
 DAMAGE = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
 
 
 class BackupDamaged(StoreError):
-    """The file is not a whole backup."""
+    """The file is not a complete backup."""
 
     code = "backup_damaged"
-    hint = "Take another backup file; nothing was changed."
+    hint = "Use another backup file. Nothing was changed."
 
 
 class BackupWriter:
-    """One backup in the making."""
+    """Writes one backup."""
 
     def __init__(
         self, folder: Path, identity: Identity, version: str, at: float | None = None
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._created = time.time() if at is None else at
-        self._target = _next(folder, self._created)
+        self._target = _next_path(folder, self._created)
         self._part = self._target.with_name(f"{self._target.name}.part")
         self._raw = os.fdopen(files.open_anew(self._part), "r+b")
         self._file = gzip.GzipFile("", "wb", LEVEL, self._raw, mtime=0)
@@ -63,15 +63,15 @@ class BackupWriter:
         self._count = 0
         head = {"memoryd": "backup", "format": FORMAT, "version": version}
         head |= {"model": identity.model, "dimension": identity.dimension}
-        self._line(head | {"created_at": self._created})
+        self._write_line(head | {"created_at": self._created})
 
     def add(self, records: Iterable[Record]) -> None:
         for record in records:
-            self._line(_to_line(record))
+            self._write_line(_to_line(record))
             self._count += 1
 
     def finish(self) -> Backup:
-        """Write the end, read all of it back, give it its name."""
+        """Write the last line, verify the file, rename it to its final name."""
         end = {"memories": self._count, "sha256": self._digest.hexdigest()}
         self._file.write(json.dumps(end).encode() + b"\n")
         self._file.close()
@@ -87,7 +87,7 @@ class BackupWriter:
             self._raw.close()
         self._part.unlink(missing_ok=True)
 
-    def _line(self, value: object) -> None:
+    def _write_line(self, value: object) -> None:
         data = json.dumps(value).encode() + b"\n"
         self._digest.update(data)
         self._file.write(data)
@@ -96,7 +96,7 @@ class BackupWriter:
 async def write_backup(
     pages: AsyncIterator[list[Record]], folder: Path, identity: Identity, at: float | None
 ) -> Backup:
-    """A verified backup of these memories; StoreError if the disk does not take it."""
+    """A verified backup of these memories; StoreError if it cannot be written."""
     writer: BackupWriter | None = None
     try:
         writer = await anyio.to_thread.run_sync(BackupWriter, folder, identity, "", at)
@@ -119,7 +119,7 @@ def verify(path: Path) -> int:
     """How many memories the file holds; BackupDamaged unless count and digest are right."""
     digest, lines, last = sha256(), 0, b""
     try:
-        with _unpacked(path) as file:
+        with _decompressed(path) as file:
             for line in file:
                 digest.update(last)
                 last, lines = line, lines + 1
@@ -128,18 +128,18 @@ def verify(path: Path) -> int:
             raise ValueError("the digest differs")
         return int(end["memories"])
     except DAMAGE as exc:
-        raise _damaged(path, exc) from exc
+        raise _damaged_error(path, exc) from exc
 
 
 def head(path: Path) -> dict[str, Any]:
-    """The first line; BackupDamaged if it is not that of a backup we can read."""
+    """The first line; BackupDamaged unless it is that of a backup in a known format."""
     try:
-        with _unpacked(path) as file:
+        with _decompressed(path) as file:
             found = json.loads(file.readline())
         if found["memoryd"] != "backup":
-            raise ValueError("it is something else")
+            raise ValueError("not a backup")
     except DAMAGE as exc:
-        raise _damaged(path, exc) from exc
+        raise _damaged_error(path, exc) from exc
     if found["format"] != FORMAT:
         raise BackupDamaged(
             f"The backup {path} has format {found['format']}; this memoryd reads {FORMAT}.",
@@ -152,7 +152,7 @@ def read(path: Path, page: int) -> Iterator[list[Record]]:
     """The memories of a file that was verified, page by page."""
     records: list[Record] = []
     try:
-        with _unpacked(path) as file:
+        with _decompressed(path) as file:
             file.readline()
             for line in file:
                 found = json.loads(line)
@@ -163,7 +163,7 @@ def read(path: Path, page: int) -> Iterator[list[Record]]:
                     yield records
                     records = []
     except DAMAGE as exc:
-        raise _damaged(path, exc) from exc
+        raise _damaged_error(path, exc) from exc
     yield records
 
 
@@ -174,7 +174,7 @@ def all_in(folder: Path) -> list[Path]:
 
 def newest_in(folder: Path, until: float = math.inf) -> tuple[Backup, str] | None:
     """The newest backup that can be read, and the version of the store that it holds. `until`:
-    leave out those that claim to have been made later."""
+    ignore those dated later."""
     for path in reversed(all_in(folder)):
         with suppress(StoreError, *DAMAGE):
             found = head(path)
@@ -184,20 +184,21 @@ def newest_in(folder: Path, until: float = math.inf) -> tuple[Backup, str] | Non
 
 
 def restore_hint(data_dir: Path, folder: Path) -> str:
-    """What to do about a store that cannot be used: the command that restores the newest backup
-    in `folder`, or how to go on without one."""
+    """The hint for a store that cannot be used: the command that restores the newest backup in
+    `folder`, or how to go on without one."""
     newest = newest_in(folder)
     if newest is None:
         return (
             f"There is no backup in {folder}. Put the store back from a copy of your own, or move "
-            f"{data_dir / 'store'} away to begin with an empty one."
+            f"{data_dir / 'store'} away to start with an empty one."
         )
     return f"Run: {command(data_dir, 'restore', newest[0].path, '--replace')}"
 
 
 def rotate(folder: Path, keep: int, made: Path) -> None:
-    """Leave `keep` backups, and none that was left half-made. The one just `made` stays, then the
-    newest of each day, then the newest of the rest: many in one day do not push out a week."""
+    """Keep `keep` backups, and delete the rest and unfinished ones. The one just `made` stays, then
+    the newest of each day, then the newest of the rest: so many backups in one day do not replace
+    those of the days before."""
     newest_first = [path for path in reversed(all_in(folder)) if path != made]
     days = {_day(made)}
     of_a_day: list[Path] = [made]
@@ -211,9 +212,9 @@ def rotate(folder: Path, keep: int, made: Path) -> None:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[gzip.GzipFile]:
-    """What a file holds. The user may have named one that is a link; nothing but a file is read,
-    for a pipe of this name would keep us waiting."""
+def _decompressed(path: Path) -> Iterator[gzip.GzipFile]:
+    """The decompressed content. The user may name a link, but only to a regular file: reading a
+    pipe would block."""
     with (
         os.fdopen(files.open_file(path, os.O_RDONLY, named=True), "rb") as raw,
         gzip.GzipFile(fileobj=raw, mode="rb") as file,
@@ -235,8 +236,8 @@ def _number(path: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def _next(folder: Path, at: float) -> Path:
-    """A name with a higher number than any other; the time in it is for people."""
+def _next_path(folder: Path, at: float) -> Path:
+    """A path with a higher number than all others; the time in it is for people."""
     number = max(map(_number, all_in(folder)), default=0) + 1
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(at))
     return folder / f"{PREFIX}{number:06}-{stamp}-{int(at % 1 * 1000):03}{SUFFIX}"
@@ -246,9 +247,9 @@ def _backup(path: Path, memories: int | None, at: float) -> Backup:
     return Backup(str(path), memories, path.stat().st_size, at)
 
 
-def _damaged(path: Path, exc: Exception) -> BackupDamaged:
-    why = exc.strerror if isinstance(exc, OSError) and exc.strerror else type(exc).__name__
-    return BackupDamaged(f"The backup {path} is damaged or is none ({why}).")
+def _damaged_error(path: Path, exc: Exception) -> BackupDamaged:
+    reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else type(exc).__name__
+    return BackupDamaged(f"{path} is not a backup, or is damaged ({reason}).")
 
 
 def _to_line(record: Record) -> dict[str, Any]:

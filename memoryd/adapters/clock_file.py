@@ -1,7 +1,7 @@
-"""When the clock was last believed, as a small file in the data directory.
+"""The last time that the clock was trusted, as a small file in the data directory.
 
-Not in the collection's metadata: that says whose vectors the store holds and is written once, while
-this changes at every sweep; and a store that is rewritten or restored must not bring an old time.
+Not in the collection's metadata: that is written once, while this changes at every sweep; and a
+store that is rewritten or restored must not bring an old time back.
 """
 
 from __future__ import annotations

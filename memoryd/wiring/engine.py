@@ -203,7 +203,7 @@ async def _open_store(
     async with AsyncExitStack() as stack:
         folder = config.memory.path
         backups = config.backup.folder(folder)
-        open_as = partial(open_chroma, config.store, folder, watch=watch, backups=backups)
+        open_as = partial(open_chroma, config.store, folder, progress=watch, backups=backups)
         try:
             store = await stack.enter_async_context(open_as(identity))
         except StoreMismatch as exc:
@@ -229,8 +229,8 @@ async def _open_store(
 
 def look_at_store(config: Config) -> list[tuple[str, str, str]]:
     """Faults of the embedded store's files, each a code, a sentence and a hint."""
-    from memoryd.adapters.chroma.inspect_files import look
+    from memoryd.adapters.chroma.inspect_files import inspect
 
     if config.store.mode != "embedded":
         return []
-    return look(config.memory.path, config.backup.folder(config.memory.path))
+    return inspect(config.memory.path, config.backup.folder(config.memory.path))

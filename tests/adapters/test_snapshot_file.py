@@ -1,4 +1,4 @@
-"""The snapshot's file: whole or not there, damage is noticed, what is erased is gone."""
+"""The snapshot file: complete or absent, damage is noticed, erased texts are overwritten."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def snapshot() -> Snapshot:
 
 def save(path: Path, made: Snapshot | None = None) -> LocalSnapshotFile:
     made = made or snapshot()
-    snapshot_file = LocalSnapshotFile(path)
-    snapshot_file.save(made.about, made.pieces())
-    return snapshot_file
+    file = LocalSnapshotFile(path)
+    file.save(made.about, made.pieces())
+    return file
 
 
 def test_what_was_saved_is_loaded(path: Path) -> None:
@@ -50,29 +50,29 @@ def test_what_was_saved_is_loaded(path: Path) -> None:
 
 def test_what_was_read_ahead_is_loaded_unless_another_came_meanwhile(path: Path) -> None:
     save(path)
-    snapshot_file = LocalSnapshotFile(path)
-    snapshot_file.prefetch()
-    found = snapshot_file.load()
+    file = LocalSnapshotFile(path)
+    file.prefetch()
+    found = file.load()
     assert found is not None
     assert found.texts[0] == "canary one"
-    snapshot_file.prefetch()
-    assert snapshot_file._ahead is not None
-    snapshot_file._ahead.result()
+    file.prefetch()
+    assert file._prefetched is not None
+    file._prefetched.result()
     other = snapshot()
     save(path, Snapshot(other.about, other.arrays, ["a longer first text", "b", "c"]))
-    found = snapshot_file.load()
+    found = file.load()
     assert found is not None
     assert found.texts[0] == "a longer first text"
-    snapshot_file.erase(11)  # in the file that is there
+    file.erase(11)  # in the file that is there
     assert b"longer" not in path.read_bytes()
 
 
 def test_a_damaged_file_that_was_read_ahead_is_removed(path: Path) -> None:
     path.write_bytes(b"noise")
-    snapshot_file = LocalSnapshotFile(path)
-    snapshot_file.prefetch()
+    file = LocalSnapshotFile(path)
+    file.prefetch()
     assert path.exists(), "reading ahead changes nothing"
-    assert snapshot_file.load() is None
+    assert file.load() is None
     assert not path.exists()
 
 
@@ -87,10 +87,10 @@ def test_one_flipped_bit_anywhere_never_fails_a_start(path: Path, ahead: bool) -
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
-        snapshot_file = LocalSnapshotFile(path)
+        file = LocalSnapshotFile(path)
         if ahead:
-            snapshot_file.prefetch()
-        found = snapshot_file.load()
+            file.prefetch()
+        found = file.load()
         if not begin <= bit // 8 < begin + len(texts):
             assert found is None, bit
             assert not path.exists()
@@ -105,13 +105,13 @@ def test_nothing_saved_is_nothing_loaded(path: Path) -> None:
 
 @pytest.mark.parametrize("saved_here", [True, False])
 def test_an_erased_text_is_gone_from_the_file_at_once(path: Path, saved_here: bool) -> None:
-    snapshot_file = save(path)
+    file = save(path)
     if not saved_here:
-        snapshot_file = LocalSnapshotFile(path)
-        snapshot_file.load()
-    snapshot_file.erase(11)
-    snapshot_file.erase(11)
-    snapshot_file.erase(99)
+        file = LocalSnapshotFile(path)
+        file.load()
+    file.erase(11)
+    file.erase(11)
+    file.erase(99)
     assert b"canary" not in path.read_bytes()
     found = LocalSnapshotFile(path).load()
     assert found is not None
@@ -142,8 +142,8 @@ def test_a_short_file_is_thrown_away(path: Path, kept: int) -> None:
 
 
 def test_clearing_leaves_no_file(path: Path) -> None:
-    snapshot_file = save(path)
+    file = save(path)
     path.with_suffix(".new").write_bytes(b"half")
-    snapshot_file.clear()
-    snapshot_file.erase(11)
+    file.clear()
+    file.erase(11)
     assert list(path.parent.iterdir()) == []

@@ -18,7 +18,7 @@ import anyio.abc
 import pytest
 
 from memoryd.adapters.chroma.store import open_chroma
-from memoryd.adapters.chroma.worker_client import Link, WorkerDied
+from memoryd.adapters.chroma.worker_client import WorkerClient, WorkerDied
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.errors import StoreBusy, StoreUnavailable
@@ -75,20 +75,20 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 async def test_forget_tells_the_truth_if_the_worker_dies_before_its_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answered, ask = [0], Link._ask
+    answered, call_process = [0], WorkerClient._call_process
 
     async def silenced(
-        self: Link, process: anyio.abc.Process, name: str, args: tuple[object, ...]
+        self: WorkerClient, process: anyio.abc.Process, name: str, args: tuple[object, ...]
     ) -> object:
         """The worker does what it is told; its first answers to a deletion never arrive."""
-        answer = await ask(self, process, name, args)
+        answer = await call_process(self, process, name, args)
         if name == "write" and args[2] and answered[0] > 0:
             answered[0] -= 1
             process.kill()
             raise WorkerDied
         return answer
 
-    monkeypatch.setattr(Link, "_ask", silenced)
+    monkeypatch.setattr(WorkerClient, "_call_process", silenced)
     async with open_engine(configured(tmp_path, "hash")) as engine:
         once = (await engine.store("dies once")).memory.id
         twice = (await engine.store("dies twice")).memory.id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,17 @@ from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.hnsw_files import is_torn
 from memoryd.adapters.chroma.open import NO_MODEL, open_embedded
-from memoryd.adapters.chroma.other_collections import Other, other_collections, salvaged
-from memoryd.adapters.chroma.rewrite import STEP, Fresh, close
+from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections, read_other
+from memoryd.adapters.chroma.rewrite import STEP_ROWS, NewStore, close
 from memoryd.adapters.chroma.rows import plain_rows
 from memoryd.adapters.chroma.sqlite_read import Unreadable, check_files, count_rows
 from memoryd.errors import StoreError
-from memoryd.ports import Identity, Progress
+from memoryd.ports import Identity, Progress, ReportProgress
 from memoryd.settings import StoreSettings
 
 
 class BackupJob:
-    """Writes down what was there when it began: what is about to change is written first."""
+    """Writes the memories as they were when it began: one that is about to change goes first."""
 
     has_closed = False
 
@@ -33,17 +33,17 @@ class BackupJob:
         self._count = len(self._left)
         self._writer = BackupWriter(folder, source.made_for, source.version, at)
 
-    def before(self, ids: Iterable[str]) -> None:
-        """These memories are about to be written."""
+    def before_write(self, ids: Iterable[str]) -> None:
+        """Called with the ids of memories that are about to be written or deleted."""
         self._write([id for id in ids if id in self._left])
 
     def step(self) -> bool:
-        """Some memories more; whether there are any left."""
-        self._write([id for id, _ in zip(self._left, range(STEP), strict=False)])
+        """Back up the next memories; whether there are more."""
+        self._write([id for id, _ in zip(self._left, range(STEP_ROWS), strict=False)])
         return bool(self._left)
 
     def finish(self) -> Any:
-        """Verify the file, give it its name, drop older ones."""
+        """Verify the file, rename it to its final name, delete old backups."""
         while self.step():
             pass
         done = self._writer.finish()
@@ -64,7 +64,7 @@ class BackupJob:
 
 
 def is_backed_up(source: Collection, folder: Path) -> bool:
-    """Whether the newest backup holds just what is there, or there is nothing to hold."""
+    """Whether the newest backup has the present version of the store, or the store is empty."""
     newest = backup_file.newest_in(folder)
     is_same = newest is not None and bool(source.version) and newest[1] == source.version
     return is_same or source.row_count() == 0
@@ -72,82 +72,87 @@ def is_backed_up(source: Collection, folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """What to restore; `replace`: even if that replaces memories."""
+    """The backup to restore; `replace`: even if the store has memories."""
 
     path: Path
     replace: bool = False
-    set_aside: bool = False  # keep what is replaced under `backups`
+    set_aside: bool = False  # keep the replaced store under `backups`
 
 
 def restore(
-    asked: Restore,
+    request: Restore,
     settings: StoreSettings,
     data_dir: Path,
     identity: Identity,
-    say: Callable[[Progress], None],
+    progress: ReportProgress,
 ) -> None:
-    """Make the store from a backup; the former one is kept until the next good start. Raises
-    BackupDamaged or `store_not_empty`, and then nothing was changed."""
-    say(Progress("verifying"))
-    count, head = backup_file.verify(asked.path), backup_file.head(asked.path)
-    swap.settle(data_dir)
-    _check_empty(asked, settings, data_dir)
+    """Make the store from a backup; the previous store is kept until the next successful start.
+    Raises BackupDamaged or `store_not_empty`; then nothing was changed."""
+    progress(Progress("verifying"))
+    count, head = backup_file.verify(request.path), backup_file.head(request.path)
+    swap.recover(data_dir)
+    _check_empty(request, settings, data_dir)
     before = Identity(str(head["model"]), int(head["dimension"]))
     is_usable = before == identity or before.model == NO_MODEL
     if identity.model == NO_MODEL and before.dimension == identity.dimension:
         identity, is_usable = before, True
-    others, aside = _beside(data_dir, settings)
-    if asked.set_aside:  # nothing of it is wanted, and nothing of it is deleted
-        others, aside = (), swap.dated(swap.BROKEN)
-    fresh = Fresh(settings, data_dir, identity, others)
+    others, aside = _other_collections(data_dir, settings)
+    if request.set_aside:  # copy nothing from the replaced store, and delete nothing of it
+        others, aside = (), swap.dated_name(swap.BROKEN)
+    new_store = NewStore(settings, data_dir, identity, others)
     memories = 0
-    for page in backup_file.read(asked.path, STEP):
-        say(Progress("restoring", memories, count))
+    for page in backup_file.read(request.path, STEP_ROWS):
+        progress(Progress("restoring", memories, count))
         memories += len(page)
-        # Another model's vectors are of no use: these memories get theirs from the engine.
+        # Vectors of another model cannot be used: the engine makes new ones.
         kept = page if is_usable else [type(record)(record.memory) for record in page]
-        fresh.add(plain_rows(kept, identity.dimension))
+        new_store.add(plain_rows(kept, identity.dimension))
     if memories != count:
-        fresh.abandon()
-        raise backup_file.BackupDamaged(f"The backup {asked.path} has {memories} of {count}.")
-    _keep_others(fresh, settings, data_dir / swap.LIVE, others)
-    fresh.close(fresh.ids)
-    fresh.finish("restore", aside)
+        new_store.abandon()
+        raise backup_file.BackupDamaged(
+            f"The backup {request.path} has {memories} memories, not {count}."
+        )
+    _copy_others(new_store, settings, data_dir / swap.LIVE, others)
+    new_store.close(new_store.ids)
+    new_store.finish("restore", aside)
 
 
-def _beside(data_dir: Path, settings: StoreSettings) -> tuple[tuple[Other, ...], str | None]:
-    """What else the store holds. Where nobody can tell, it is to be set aside, under this name."""
+def _other_collections(
+    data_dir: Path, settings: StoreSettings
+) -> tuple[tuple[OtherCollection, ...], str | None]:
+    """The other collections of the store, and None. If the store cannot be read: nothing, and the
+    name under which to set it aside."""
     live = data_dir / swap.LIVE
     try:
         if live.exists():
             check_files(live)
         return other_collections(live, settings.collection), None
     except Unreadable:
-        return (), swap.dated(swap.BROKEN)
+        return (), swap.dated_name(swap.BROKEN)
 
 
-def _keep_others(
-    fresh: Fresh, settings: StoreSettings, folder: Path, others: Sequence[Other]
+def _copy_others(
+    new_store: NewStore, settings: StoreSettings, folder: Path, others: Sequence[OtherCollection]
 ) -> None:
-    """What else the replaced store holds stays. Its vectors too, if the store opens."""
+    """Copy the other collections of the replaced store, with their vectors if it opens."""
     if not others:
         return
     if is_torn(folder):
         for other in others:
-            fresh.keep_other(*salvaged(folder, other))
+            new_store.add_other(*read_other(folder, other))
         return
     source = open_embedded(replace(settings, collection=others[0].name), folder, identity=None)
-    for _ in fresh.keep_others(source):
+    for _ in new_store.copy_others(source):
         pass
     close(source, folder)
 
 
-def _check_empty(asked: Restore, settings: StoreSettings, data_dir: Path) -> None:
-    if asked.replace:
+def _check_empty(request: Restore, settings: StoreSettings, data_dir: Path) -> None:
+    if request.replace:
         return
     try:
         is_empty = count_rows(data_dir / swap.LIVE, settings.collection) == 0
-    except StoreError:  # broken, but there is something
+    except StoreError:  # broken, but not empty
         is_empty = False
     if not is_empty:
         raise StoreError(

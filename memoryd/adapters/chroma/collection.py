@@ -1,7 +1,7 @@
-"""The ChromaDB collection, with what Chroma gets wrong put right. Runs in the worker only.
+"""The ChromaDB collection, with corrections for what Chroma gets wrong. Runs in the worker only.
 
-`add` ignores an id that exists, so it serves new ids only; `upsert` merges metadata, so stale
-keys are removed; `delete` reports ids that were not there, so we look first.
+`add` ignores an id that exists, so it is used for new ids only; `upsert` merges metadata, so stale
+keys are removed; `delete` reports ids that did not exist, so they are looked up first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
-from memoryd.adapters.chroma.other_collections import Other
+from memoryd.adapters.chroma.other_collections import OtherCollection
 from memoryd.errors import StoreError
 from memoryd.model import MemoryType
 from memoryd.ports import Identity, Record
@@ -27,7 +27,7 @@ BATCH = 5000  # rows in one write: below Chroma's 5,461
 class Collection:
     """Operations on the one collection; every public call is atomic or fails whole."""
 
-    CALLS: ClassVar = frozenset(
+    OPERATIONS: ClassVar = frozenset(
         {"write", "get", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
     )
 
@@ -39,10 +39,10 @@ class Collection:
         client: Any,
         written: int,
         revisions: dict[str, int] | None = None,
-        others: tuple[Other, ...] = (),
+        others: tuple[OtherCollection, ...] = (),
     ) -> None:
-        """`written`: rows that were ever written, those that replace or delete included.
-        `others`: what else was in the store when it was opened."""
+        """`written`: how many rows were ever written, replacements and deletions included.
+        `others`: the other collections of the store when it was opened."""
         self._chroma = chroma
         self._identity = identity
         self._mode = mode
@@ -52,7 +52,7 @@ class Collection:
         self._revisions = revisions
 
     def facts(self) -> dict[str, object]:
-        """What the store is, for status."""
+        """Facts about the store, for `status`."""
         count = self.row_count()
         return {
             "mode": self._mode,
@@ -60,33 +60,33 @@ class Collection:
             "model": self._identity.model,
             "dimension": self._identity.dimension,
             "rows": count,
-            "dead_rows": self.dead(count),
+            "dead_rows": self.dead_rows(count),
             "other_collections": {other.name: other.rows for other in self.others},
             "pid": os.getpid(),
         }
 
     @property
     def made_for(self) -> Identity:
-        """Whose vectors it says it holds: a model's even while it is open without one."""
+        """The model in its metadata, whose vectors it holds; also while it is open without one."""
         return identity_of(self._chroma.metadata)
 
     @property
     def version(self) -> str:
-        """Changes with every write, also over restarts; empty where that cannot be told."""
+        """Changes with every write, also over restarts; empty for a Chroma server."""
         return f"{self._chroma.id}:{self.written}" if self._mode == "embedded" else ""
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The collection's own."""
+        """The metadata of the collection itself."""
         return dict(self._chroma.metadata)
 
-    def beside(self, name: str) -> Collection:
-        """Another collection of the same store, as it is."""
+    def other(self, name: str) -> Collection:
+        """Another collection of the same store."""
         found = self.client.get_collection(name, embedding_function=None)
         return Collection(found, identity_of(found.metadata), self._mode, self.client, 0)
 
-    def dead(self, count: int) -> int:
-        """About how many rows the files still hold that are no more: each was written twice."""
+    def dead_rows(self, count: int) -> int:
+        """About how many deleted or replaced rows the files still hold: each was written twice."""
         return max(0, self.written - count) // 2
 
     def row_count(self) -> int:
@@ -98,46 +98,46 @@ class Collection:
         return list(self._chroma.get(include=[])["ids"])
 
     def put(self, new: Sequence[rows.Row]) -> None:
-        """Write rows as they are."""
+        """Insert or replace rows without a conversion."""
         columns = rows.Rows()
         for row in new:
             columns.add(row.id, row.document, dict(row.meta), row.vector)
-        self._send(self._chroma.upsert, columns)
+        self._send_batches(self._chroma.upsert, columns)
 
     def probe(self) -> None:
-        """Touch everything that Chroma opens late; raises whatever it raises."""
+        """Make Chroma open all its files with one query; raises whatever Chroma raises."""
         for row in self.page(0, 1):
             self._chroma.query(query_embeddings=[row.vector], n_results=1, include=[])
 
     def close(self) -> None:
-        """Let go of the files. Nothing else may be called afterwards."""
+        """Close the files. Nothing else may be called afterwards."""
         self.client.close()
 
     def write(
-        self, added: Sequence[Record], replaced: Sequence[Record], doomed: Sequence[str]
+        self, added: Sequence[Record], replaced: Sequence[Record], deleted: Sequence[str]
     ) -> set[str]:
-        """Add, replace and delete memories; the doomed ids that existed."""
+        """Add, replace and delete memories; the ids of `deleted` that existed."""
         if added:
-            # `add` ignores ids that exist, which is right for a call that is sent again.
+            # `add` ignores ids that exist, so a call that is sent again changes nothing.
             new = rows.to_rows(added, self._identity.dimension)
-            self._commit(lambda: self._send(self._chroma.add, new), added)
+            self._commit(lambda: self._send_batches(self._chroma.add, new), added)
         if replaced:
             other = rows.to_rows(replaced, self._identity.dimension)
             self._commit(lambda: self._replace(other), replaced)
-        return self._delete(doomed) if doomed else set()
+        return self._delete(deleted) if deleted else set()
 
     def _commit(self, send: Callable[[], None], records: Sequence[Record]) -> None:
-        """Chroma fails a call also if it is committed and only the index could not be flushed.
-        What is committed counts: an error must mean that nothing was kept."""
+        """Call `send`, and raise only if nothing was committed: Chroma also reports an error if the
+        rows are committed and only its index could not be flushed."""
         try:
             send()
         except Exception as exc:
-            if not self._holds(records):
+            if not self._is_committed(records):
                 if LOCKED not in str(exc):
                     raise
-                send()  # a transaction that failed before had not been let go of
+                send()  # an earlier transaction that failed still held the lock
 
-    def _holds(self, records: Sequence[Record]) -> bool:
+    def _is_committed(self, records: Sequence[Record]) -> bool:
         found = {r.memory.id: r for r in self.get([record.memory.id for record in records])}
         return all(
             record.memory.id in found
@@ -147,20 +147,20 @@ class Collection:
         )
 
     def _replace(self, new: rows.Rows) -> None:
-        """Upsert without the merging: keys and rows of the former version go."""
+        """Upsert without merging: removes keys and rows that only the previous version had."""
         surplus: list[str] = []
         for start in range(0, len(new.ids), PAGE):
             ids = new.ids[start : start + PAGE]
             found = self._chroma.get(ids=ids, include=["metadatas"])
             old = dict(zip(found["ids"], found["metadatas"], strict=True))
             for id, meta in zip(ids, new.metadatas[start : start + PAGE], strict=True):
-                surplus += _surplus(id, old.get(id), meta)
+                surplus += _surplus_rows(id, old.get(id), meta)
                 meta |= rows.stale_keys(old.get(id), meta)
-        self._send(self._chroma.upsert, new)
+        self._send_batches(self._chroma.upsert, new)
         if surplus:
             self.drop(surplus)
 
-    def _send(self, call: Callable[..., Any], new: rows.Rows) -> None:
+    def _send_batches(self, call: Callable[..., Any], new: rows.Rows) -> None:
         """All rows in one transaction, up to BATCH of them."""
         self.written += len(new.ids)
         for start in range(0, len(new.ids), BATCH):
@@ -182,22 +182,22 @@ class Collection:
         return records
 
     def _delete(self, ids: Sequence[str]) -> set[str]:
-        """Remove memories and passages, and see that they are gone; the ids that existed."""
+        """Remove memories with their passages, and check it; the ids that existed."""
         existed: set[str] = set()
-        doomed: list[str] = []
+        deleted: list[str] = []
         for start in range(0, len(ids), PAGE):
             found = self._chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])
             for id, meta in zip(found["ids"], found["metadatas"], strict=True):
                 existed.add(id)
-                doomed += rows.row_ids(id, int(meta.get(rows.ROWS, 1)))
+                deleted += rows.row_ids(id, int(meta.get(rows.ROWS, 1)))
         failure: Exception | None = None
         try:
-            self.drop(doomed)
+            self.drop(deleted)
         except Exception as exc:  # as in `_commit`
             failure = exc
-        for start in range(0, len(doomed), PAGE):
-            if self._chroma.get(ids=doomed[start : start + PAGE], include=[])["ids"]:
-                raise failure or StoreError("The store still has what it was told to delete.")
+        for start in range(0, len(deleted), PAGE):
+            if self._chroma.get(ids=deleted[start : start + PAGE], include=[])["ids"]:
+                raise failure or StoreError("The store still has rows that were deleted.")
         return existed
 
     def drop(self, row_ids: Sequence[str]) -> None:
@@ -207,7 +207,7 @@ class Collection:
             self._chroma.delete(ids=list(row_ids[start : start + BATCH]))
 
     def expired(self, now: float, limit: int) -> list[str]:
-        """Ids due at `now`; a filtered query, never a scan."""
+        """Ids of memories that have expired at `now`; a filtered query, not a scan."""
         found = self._chroma.get(where={rows.EXPIRES: {"$lte": now}}, limit=limit, include=[])
         return list(found["ids"])
 
@@ -219,11 +219,11 @@ class Collection:
         return _rows(found)
 
     def nearest(self, vector: Any, count: int, among: list[str] | None) -> list[tuple[str, float]]:
-        """About the nearest memories, each once, with their cosines."""
+        """About the nearest memories, each once, with their cosines; best first."""
         return nearest(self._chroma, vector, count, among)
 
     def revisions(self) -> dict[str, int] | None:
-        """What was read when the store was opened; only once, it may be large."""
+        """By id, the revisions read when the store was opened. Once, then None: it may be large."""
         found, self._revisions = self._revisions, None
         return found
 
@@ -247,12 +247,12 @@ class Collection:
 
 
 def identity_of(facts: Mapping[str, Any]) -> Identity:
-    """Whose vectors a collection with this metadata holds."""
+    """The model and dimension that the metadata of a collection names."""
     return Identity(str(facts[rows.MODEL_KEY]), int(facts[rows.DIMENSION_KEY]))
 
 
-def _surplus(id: str, old: dict[str, Any] | None, new: dict[str, Any]) -> list[str]:
-    """Rows of the former, longer version of a memory."""
+def _surplus_rows(id: str, old: dict[str, Any] | None, new: dict[str, Any]) -> list[str]:
+    """Ids of rows that only the previous, longer version of a memory had."""
     before, after = int((old or {}).get(rows.ROWS, 1)), int(new.get(rows.ROWS, 1))
     return rows.row_ids(id, before)[after:]
 
@@ -266,7 +266,7 @@ def _rows(found: dict[str, Any]) -> list[rows.Row]:
 def nearest(
     chroma: Any, vector: Any, count: int, among: Sequence[str] | None
 ) -> list[tuple[str, float]]:
-    """The best row of each memory that is found near, with its cosine."""
+    """The ids of about the nearest memories, each with the cosine of its best row."""
     ids = None if among is None else _all_rows(chroma, among)
     if ids == []:
         return []
@@ -282,7 +282,7 @@ def nearest(
 
 
 def _all_rows(chroma: Any, ids: Sequence[str]) -> list[str]:
-    """The row ids of these memories, as far as they exist."""
+    """The row ids of those memories that exist."""
     found: list[str] = []
     for start in range(0, len(ids), PAGE):
         part = chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])

@@ -1,7 +1,7 @@
-"""What Chroma and SQLite say when the disk is the trouble, as errors of our own.
+"""Disk errors that Chroma and SQLite raise, as errors of memoryd.
 
-Told apart from a broken store by their words, for Chroma wraps everything in one kind of
-exception: a full disk must be waited out, never repaired.
+They are recognised by their text, because Chroma wraps everything in one exception type. A full
+disk is not a broken store: a repair would make it worse.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from pathlib import Path
 from memoryd import files
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 
-PROBE = 65_536  # bytes
-ROOM = 1_048_576
-SPARE_FILES = 8  # that one call may open
+PROBE_BYTES = 65_536  # bytes
+MIN_FREE_BYTES = 1_048_576
+SPARE_FILES = 8  # descriptors that one call may need
 
 FULL = StoreError(
     "The disk is full.",
     code="store_full",
-    hint="Free some space; reading goes on, and writing as soon as there is room.",
+    hint="Free some space. Reading still works, and writing works again as soon as there is space.",
 )
 READ_ONLY = StoreError(
     "The data directory cannot be written.",
     code="store_unwritable",
-    hint="Check that the disk is mounted for writing and that the directory is yours.",
+    hint="Check that the disk is mounted for writing and that you own the directory.",
 )
 FILES = StoreError(
     "The limit of open files is reached.",
     code="store_files",
     hint="Raise it (ulimit -n), or close connections.",
 )
-FAULT = StoreError(
-    "The disk does not take what is written.",
+IO_ERROR = StoreError(
+    "Writing to the disk failed.",
     code="store_disk",
-    hint="Look for the disk's errors in the system's log, and for limits on file sizes.",
+    hint="Look for disk errors in the system log, and check the limits on file sizes.",
 )
-SAID = {
+BY_TEXT = {
     "disk is full": FULL,
     "no space left": FULL,
     "disk quota exceeded": FULL,
@@ -50,11 +50,11 @@ SAID = {
     "permission denied": READ_ONLY,
     "too many open files": FILES,
     "unable to open database file": FILES,
-    "disk i/o error": FAULT,
-    "file too large": FAULT,
+    "disk i/o error": IO_ERROR,
+    "file too large": IO_ERROR,
 }
-DAMAGED = ("malformed", "file is not a database")
-NUMBERS = {
+DAMAGE_TEXTS = ("malformed", "file is not a database")
+BY_ERRNO = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: FULL,
     errno.EROFS: READ_ONLY,
@@ -62,27 +62,29 @@ NUMBERS = {
     errno.EPERM: READ_ONLY,
     errno.EMFILE: FILES,
     errno.ENFILE: FILES,
-    errno.EFBIG: FAULT,
-    errno.EIO: FAULT,
+    errno.EFBIG: IO_ERROR,
+    errno.EIO: IO_ERROR,
 }
 
 
-def disk_trouble(exc: BaseException) -> StoreError | None:
-    """The error to show if the disk is to blame; None if it is something else."""
-    known = NUMBERS.get(exc.errno or 0) if isinstance(exc, OSError) else None
-    text = f"{exc} {exc.__cause__ or ''}".lower()  # errors of ours do not repeat the words
-    known = known or next((error for said, error in SAID.items() if said in text), None)
+def disk_error(exc: BaseException) -> StoreError | None:
+    """The error to report if the disk caused this exception; None otherwise."""
+    known = BY_ERRNO.get(exc.errno or 0) if isinstance(exc, OSError) else None
+    text = (
+        f"{exc} {exc.__cause__ or ''}".lower()
+    )  # our own errors do not contain the text of their cause
+    known = known or next((error for part, error in BY_TEXT.items() if part in text), None)
     return StoreError(known.message, code=known.code, hint=known.hint) if known else None
 
 
-def says_damaged(exc: BaseException) -> bool:
+def is_damage_error(exc: BaseException) -> bool:
     """Whether SQLite says that the database itself is damaged."""
     text = f"{exc} {exc.__cause__ or ''}".lower()
-    return any(said in text for said in DAMAGED)
+    return any(part in text for part in DAMAGE_TEXTS)
 
 
-def denied(exc: OSError) -> StoreError | None:
-    """What to say where the system refused a file, by its name; None if that is not it."""
+def permission_error(exc: OSError) -> StoreError | None:
+    """The error for a file that the system refused to open; None for any other exception."""
     if not isinstance(exc, PermissionError) or not exc.filename:
         return None
     path = str(exc.filename)
@@ -95,23 +97,24 @@ def denied(exc: OSError) -> StoreError | None:
 
 
 def check_access(folder: Path) -> None:
-    """Raise StoreError for the first file of a store that we may not read and write. Chroma says
-    of such a file that the store is broken, which it is not."""
+    """Raise StoreError for the first file of a store that we may not read and write. Chroma would
+    report a broken store."""
     for path in (folder, *sorted(folder.rglob("*"))):
         mode = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
         if not os.access(path, mode):
             refused = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-            raise denied(refused) or READ_ONLY
+            raise permission_error(refused) or READ_ONLY
 
 
-def shortage(folder: Path, room: int = 0) -> StoreError | None:
-    """What a write to this store would run out of, seen before it begins: Chroma that meets a
-    full disk in the middle has committed what it then calls failed. Takes microseconds.
+def find_shortage(folder: Path, room: int = 0) -> StoreError | None:
+    """The error for a disk or process limit that a write to this store would hit; None if none.
 
-    It writes its index anew each time, so it needs as much room again; `room` is for the rest.
+    Checked before a write, because Chroma may commit rows and then report that it failed on a full
+    disk. Takes microseconds. Chroma writes a new copy of its index each time, so as many bytes must
+    be free; `room`: bytes that are needed besides.
     """
     index = sum(file.stat().st_size for file in folder.glob("store/*/*"))
-    if shutil.disk_usage(folder).free < index + max(room, ROOM):
+    if shutil.disk_usage(folder).free < index + max(room, MIN_FREE_BYTES):
         return FULL
     if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
         return READ_ONLY
@@ -124,36 +127,37 @@ def shortage(folder: Path, room: int = 0) -> StoreError | None:
     return None
 
 
-def disk_refuses(folder: Path) -> StoreError | None:
-    """What is wrong with the disk, found by trying: Chroma's words do not always tell."""
-    place = folder / "probe"
+def probe_disk(folder: Path) -> StoreError | None:
+    """The error that a test write to the disk gives, None if it works. For exceptions of Chroma
+    whose text does not name the cause."""
+    path = folder / "probe"
     try:
-        if trouble := shortage(folder):
-            return trouble
-        with os.fdopen(files.open_anew(place), "wb") as file:
-            file.write(bytes(PROBE))
+        if error := find_shortage(folder):
+            return error
+        with os.fdopen(files.open_anew(path), "wb") as file:
+            file.write(bytes(PROBE_BYTES))
             file.flush()
             os.fsync(file.fileno())
-        place.unlink()
+        path.unlink()
     except OSError as exc:
         with contextlib.suppress(OSError):
-            place.unlink(missing_ok=True)
-        return disk_trouble(exc)
+            path.unlink(missing_ok=True)
+        return disk_error(exc)
     return None
 
 
-def translated(exc: Exception, folder: Path | None = None) -> MemorydError:
-    """Any exception as an error of ours, told apart by its words, which are never repeated: they
-    can quote a memory. With a folder the disk under it is tried, if the words do not tell."""
+def to_memoryd_error(exc: Exception, folder: Path | None = None) -> MemorydError:
+    """Any exception as an error of memoryd. The text of the exception is not repeated: it can quote
+    a memory. With a folder, its disk is probed if the text does not name the cause."""
     if isinstance(exc, MemorydError):
         return exc
     kind = StoreUnavailable if type(exc).__module__.startswith("httpx") else StoreError
-    said = f"The store failed with {type(exc).__name__}."
-    return _named(disk_trouble(exc), folder) or kind(said)
+    message = f"The store failed with {type(exc).__name__}."
+    return _probed(disk_error(exc), folder) or kind(message)
 
 
-def _named(trouble: StoreError | None, folder: Path | None) -> StoreError | None:
-    """A fault of the disk can be told better by trying it."""
-    if folder is None or (trouble is not None and trouble.code != FAULT.code):
-        return trouble
-    return disk_refuses(folder) or trouble
+def _probed(error: StoreError | None, folder: Path | None) -> StoreError | None:
+    """A more exact error by probing the disk, for an I/O error or none."""
+    if folder is None or (error is not None and error.code != IO_ERROR.code):
+        return error
+    return probe_disk(folder) or error

@@ -1,7 +1,7 @@
-"""Chroma's index files looked at without Chroma: were they written to the end?
+"""Check Chroma's index files without Chroma: were they written completely?
 
-Killed inside its flush, Chroma leaves old and new files side by side. Read together they make
-its reader fail, crash, or run in circles with gigabytes: so their sizes are compared first.
+A kill during its flush leaves old and new files side by side. Chroma's reader then fails, crashes
+or loops while it takes gigabytes: so the sizes of the files are compared first.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ VERSION = 1
 
 
 def is_torn(folder: Path) -> bool:
-    """Whether the files of an index under `folder` do not belong together. False also where
-    their format is not the one known here: then Chroma has to find out."""
+    """Whether the files of an index under `folder` do not belong together. Also False for an
+    unknown format: then Chroma has to find out."""
     return any(is_torn_index(path.parent) for path in folder.glob("*/header.bin"))
 
 
 def scrub(folder: Path) -> None:
-    """Blank what no element uses in the files of an index that is closed. It comes from memory
-    that was never cleared, and so can hold any text that the process has seen."""
+    """Blank the unused space in the files of a closed index. It comes from memory that was never
+    cleared, so it can hold any text that the process has seen."""
     for path in folder.glob("*/header.bin"):
         version, _, _, count, size = HEADER.unpack_from(path.read_bytes())
         if version != VERSION:
@@ -38,7 +38,7 @@ def scrub(folder: Path) -> None:
 
 
 def is_torn_index(index: Path) -> bool:
-    """The same for the directory of one index; a file that is missing tears it too."""
+    """The same for the directory of one index; True also if a file is missing."""
     try:
         head = (index / "header.bin").read_bytes()
         if len(head) < HEADER.size:
@@ -56,8 +56,8 @@ def is_torn_index(index: Path) -> bool:
 
 
 def _holds(path: Path, count: int) -> bool:
-    """Whether the file holds so many lists, each after its length in bytes. More may follow:
-    the files are not cut when the index shrinks."""
+    """Whether the file holds `count` lists, each after its length in bytes. More bytes may follow:
+    the files are not truncated when the index shrinks."""
     data, place = path.read_bytes(), 0
     for _ in range(count):
         if place + WORD.size > len(data):

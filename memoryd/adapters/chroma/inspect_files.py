@@ -1,6 +1,8 @@
-"""A look at the store's files from outside, for `memoryd doctor`. Chroma is not opened, and
-nothing is looked at while somebody else has the store open: SQLite copies in two processes are
-fine, but a writer in the middle of its work would look like damage."""
+"""Inspect the store's files without Chroma, for `memoryd doctor`.
+
+Nothing is inspected while another process has the store open: a write in progress would look like
+damage.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from memoryd.adapters.backup_file import restore_hint
 from memoryd.adapters.chroma.collection import SCHEMA
 from memoryd.adapters.chroma.disk_errors import check_access
 from memoryd.adapters.chroma.hnsw_files import is_torn_index
-from memoryd.adapters.chroma.open import newer
+from memoryd.adapters.chroma.open import newer_schema_error
 from memoryd.adapters.chroma.rows import SCHEMA_KEY
 from memoryd.adapters.chroma.sqlite_read import DATABASE, Unreadable, check_files
 from memoryd.adapters.chroma.swap import LIVE
@@ -23,8 +25,10 @@ from memoryd.errors import StoreError
 from memoryd.places import try_lock
 
 PICKLE_END = b"."
-MEND = "Start the daemon: it rebuilds the index from the database, and sets the broken one aside."
-# Memories whose vectors are in the index alone, and the directory that it must have.
+REBUILD_HINT = (
+    "Start the daemon: it rebuilds the index from the database, and sets the broken one aside."
+)
+# The indexes that hold vectors which the database does not: their directories must exist.
 INDEXED = (
     "SELECT s.id FROM segments s WHERE s.scope = 'VECTOR' AND EXISTS (SELECT 1 FROM embeddings e "
     "WHERE e.embedding_id NOT IN (SELECT id FROM embeddings_queue))"
@@ -32,15 +36,15 @@ INDEXED = (
 Fault = tuple[str, str, str]  # code, sentence, hint
 
 
-def look(data_dir: Path, backups: Path) -> list[Fault]:
-    """What is wrong with the store in this directory; nothing if there is none, or if another
-    process has it open. `backups`: where they are, for the way to restore."""
+def inspect(data_dir: Path, backups: Path) -> list[Fault]:
+    """The faults of the store in this directory; none if there is no store, or if another process
+    has it open. `backups`: the folder that the hint how to restore looks in."""
     store = data_dir / LIVE
     if not store.exists():
         return []
     try:
         handle = files.open_file(data_dir / "lock", os.O_RDWR | os.O_CREAT)
-    except files.NotAFile:  # told with the other faults of the directory
+    except files.NotAFile:  # reported with the other faults of the directory
         return []
     try:
         if not try_lock(handle):
@@ -80,8 +84,8 @@ def _database_faults(path: Path, hint: str) -> Iterator[Fault]:
         yield "store_corrupt", f"The store's database {path} is damaged.", hint
     for schema in schemas:
         if schema > SCHEMA:
-            told = newer(str(path), schema)
-            yield told.code, told.message, told.hint
+            error = newer_schema_error(str(path), schema)
+            yield error.code, error.message, error.hint
 
 
 def _schemas(connection: sqlite3.Connection) -> list[int]:
@@ -93,20 +97,20 @@ def _schemas(connection: sqlite3.Connection) -> list[int]:
 
 
 def _index_faults(store: Path) -> Iterator[Fault]:
-    """A kill inside Chroma's flush leaves files cut short; each index has a directory."""
+    """Faults of the index files: a kill during Chroma's flush truncates them."""
     folders = sorted(path for path in store.iterdir() if path.is_dir())
     for folder in folders:
-        notes = folder / "index_metadata.pickle"
-        cut = notes.exists() and not notes.read_bytes().endswith(PICKLE_END)
-        if cut or is_torn_index(folder):
-            message = f"The store's index in {folder} is damaged: a file was cut short or lost."
-            yield "index_corrupt", message, MEND
+        metadata = folder / "index_metadata.pickle"
+        is_cut = metadata.exists() and not metadata.read_bytes().endswith(PICKLE_END)
+        if is_cut or is_torn_index(folder):
+            message = f"The store's index in {folder} is damaged: a file is truncated or missing."
+            yield "index_corrupt", message, REBUILD_HINT
     for name in _indexes(store / "chroma.sqlite3") - {folder.name for folder in folders}:
-        yield "index_corrupt", f"The index of the store, {store / name}, is missing.", MEND
+        yield "index_corrupt", f"The store's index {store / name} is missing.", REBUILD_HINT
 
 
 def _indexes(database: Path) -> set[str]:
-    """Directories of indexes that the database needs; none if it cannot tell."""
+    """Directory names of the indexes that the database needs; none if it cannot be read."""
     try:
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
             return {str(name) for (name,) in connection.execute(INDEXED)}

@@ -1,8 +1,8 @@
-"""Opening the collection: make it or recognise it, refuse what it was not made for.
+"""Open or create the collection, and refuse one that was made for something else.
 
-`get_or_create` ignores a differing configuration, so it is compared here; reopening binds a
-default embedder that downloads a model, so none is passed; the journal is slow as shipped, so
-the write-ahead log is set before Chroma opens the file.
+Chroma's `get_or_create` ignores a different configuration, so it is compared here; reopening binds
+a default embedder that downloads a model, so none is passed; SQLite's default journal is slow, so
+the write-ahead log is enabled before Chroma opens the file.
 """
 
 from __future__ import annotations
@@ -14,35 +14,37 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
-from memoryd.adapters.chroma.other_collections import Other, other_collections
+from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
 from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
-from memoryd.adapters.chroma.sqlite_read import DATABASE, read_revisions, set_wal
+from memoryd.adapters.chroma.sqlite_read import DATABASE, enable_wal, read_revisions
 from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
 OTHER_MODEL = "store_other_model"
-NO_MODEL = "none"  # a store whose rows are all placeholders: any model may take it over
+NO_MODEL = "none"  # all rows have placeholder vectors: any model may take the store over
 NO_MODEL_DIMENSION = 384  # of placeholders: MiniLM's, so that it can take the store over
-ANY_MODEL = Identity("any", 0)  # asks for the store as it is, whoever made its vectors
+ANY_MODEL = Identity("any", 0)  # opens a store of any model
 
 
 def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | None) -> Collection:
-    """The collection in this folder, made if absent; StoreMismatch if made for something else.
-    StoreError with the code `store_corrupt` if Chroma cannot open it. Without an identity it is
-    opened as it is, whatever its schema."""
+    """The collection in this folder, created if absent; StoreMismatch if it was made for another
+    model, StoreError with the code `store_corrupt` if Chroma cannot open it. Without an identity
+    neither model nor schema is compared."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    written = set_wal(folder / DATABASE)
+    written = enable_wal(folder / DATABASE)
     others = other_collections(folder, settings.collection)
-    written = max(0, written - sum(other.rows for other in others))  # theirs are not dead
+    written = max(0, written - sum(other.rows for other in others))  # their rows are not dead
     revisions = read_revisions(folder / DATABASE, settings.collection)
     os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
     import chromadb
 
     def connect() -> Any:
-        return chromadb.PersistentClient(str(folder), settings=_quiet())
+        return chromadb.PersistentClient(str(folder), settings=_client_settings())
 
-    return _open(settings, identity, connect, written, revisions, others, str(folder / DATABASE))
+    return _get_or_create(
+        settings, identity, connect, written, revisions, others, str(folder / DATABASE)
+    )
 
 
 def open_remote(settings: StoreSettings, identity: Identity) -> Collection:
@@ -58,19 +60,19 @@ def open_remote(settings: StoreSettings, identity: Identity) -> Collection:
             headers=dict(settings.headers),
             tenant=settings.tenant,
             database=settings.database,
-            settings=_quiet(),
+            settings=_client_settings(),
         )
 
-    return _open(settings, identity, connect, 0)
+    return _get_or_create(settings, identity, connect, 0)
 
 
-def _open(
+def _get_or_create(
     settings: StoreSettings,
     identity: Identity | None,
     connect: Callable[[], Any],
     written: int,
     revisions: dict[str, int] | None = None,
-    others: tuple[Other, ...] = (),
+    others: tuple[OtherCollection, ...] = (),
     where: str = "",
 ) -> Collection:
     from chromadb.errors import NotFoundError
@@ -83,9 +85,9 @@ def _open(
         except NotFoundError:
             if identity is None:
                 raise
-            found = _create(client, settings, identity)
+            found = _create_for(client, settings, identity)
         if identity is not None:
-            _compare(found, identity, where or f"at {settings.host}:{settings.port}")
+            _check_compatible(found, identity, where or f"at {settings.host}:{settings.port}")
         if identity == ANY_MODEL:
             identity = None
     except BaseException as exc:
@@ -93,20 +95,21 @@ def _open(
             client.close()
         if isinstance(exc, MemorydError) or not isinstance(exc, Exception):
             raise
-        raise _unreachable(settings, exc) from exc
+        raise _open_error(settings, exc) from exc
     identity = identity or identity_of(found.metadata)
     return Collection(found, identity, settings.mode, client, written, revisions, others)
 
 
-def _quiet() -> Any:
+def _client_settings() -> Any:
     from chromadb.config import Settings
 
     return Settings(anonymized_telemetry=False)
 
 
-def _unreachable(settings: StoreSettings, exc: Exception) -> MemorydError:
+def _open_error(settings: StoreSettings, exc: Exception) -> MemorydError:
     if settings.mode == "embedded":
-        return StoreError(f"The store does not open ({type(exc).__name__}).", code="store_corrupt")
+        name = type(exc).__name__
+        return StoreError(f"The store cannot be opened ({name}).", code="store_corrupt")
     return StoreUnavailable(
         f"The Chroma server at {settings.host}:{settings.port} cannot be used "
         f"({type(exc).__name__}).",
@@ -114,7 +117,7 @@ def _unreachable(settings: StoreSettings, exc: Exception) -> MemorydError:
     )
 
 
-def _create(client: Any, settings: StoreSettings, identity: Identity) -> Any:
+def _create_for(client: Any, settings: StoreSettings, identity: Identity) -> Any:
     if identity == ANY_MODEL:
         identity = Identity(NO_MODEL, NO_MODEL_DIMENSION)
     facts = {
@@ -122,18 +125,18 @@ def _create(client: Any, settings: StoreSettings, identity: Identity) -> Any:
         MODEL_KEY: identity.model,
         DIMENSION_KEY: identity.dimension,
     }
-    return _make(client, settings.collection, settings.sync_threshold, facts)
+    return _create_collection(client, settings.collection, settings.sync_threshold, facts)
 
 
-def create_beside(
+def create_other_collection(
     collection: Collection, name: str, settings: StoreSettings, facts: Mapping[str, Any]
 ) -> Collection:
     """An empty collection in the same store, with this metadata."""
-    made = _make(collection.client, name, settings.sync_threshold, facts)
+    made = _create_collection(collection.client, name, settings.sync_threshold, facts)
     return Collection(made, identity_of(facts), settings.mode, collection.client, 0)
 
 
-def _make(client: Any, name: str, sync: int, facts: Mapping[str, Any]) -> Any:
+def _create_collection(client: Any, name: str, sync: int, facts: Mapping[str, Any]) -> Any:
     return client.create_collection(
         name,
         embedding_function=None,
@@ -144,7 +147,7 @@ def _make(client: Any, name: str, sync: int, facts: Mapping[str, Any]) -> Any:
     )
 
 
-def newer(where: str, schema: int) -> StoreMismatch:
+def newer_schema_error(where: str, schema: int) -> StoreMismatch:
     """The error for a store that a newer memoryd wrote."""
     return StoreMismatch(
         f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}. "
@@ -154,7 +157,7 @@ def newer(where: str, schema: int) -> StoreMismatch:
     )
 
 
-def _compare(found: Any, identity: Identity, where: str) -> None:
+def _check_compatible(found: Any, identity: Identity, where: str) -> None:
     facts = dict(found.metadata or {})
     if SCHEMA_KEY not in facts:
         raise StoreMismatch(
@@ -163,14 +166,17 @@ def _compare(found: Any, identity: Identity, where: str) -> None:
         )
     schema = facts[SCHEMA_KEY]
     if schema > SCHEMA:
-        raise newer(where, schema)
+        raise newer_schema_error(where, schema)
     if schema != SCHEMA:
         raise StoreMismatch(
             f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}.",
             hint="Use the version of memoryd that wrote it.",
         )
     if found.configuration_json.get("hnsw", {}).get("space") != "cosine":
-        raise StoreMismatch("The collection does not compare by cosine.")
+        raise StoreMismatch(
+            f"The collection {found.name!r} in the store {where} does not use cosine distance.",
+            hint="Name another store.collection, or use another memory.path.",
+        )
     before = identity_of(facts)
     if identity in (before, ANY_MODEL):
         return

@@ -1,8 +1,7 @@
-"""Whether the files that Chroma has open are still those at their path.
+"""Whether the files that Chroma has open are still those at their paths.
 
-A file that is deleted or moved stays usable for who has it open, and whatever is written to it is
-gone with the process: so this is looked at before a write is acknowledged.
-Takes less than a millisecond.
+A process can go on writing to an open file that was deleted or moved, and what it writes is lost
+when it ends: so this is checked before a write is acknowledged. Takes less than a millisecond.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from memoryd.adapters.chroma.sqlite_read import DATABASE
 from memoryd.adapters.chroma.swap import command
 from memoryd.errors import StoreError
 
-LOG = f"{DATABASE}-wal"  # where SQLite commits to first
-DELETED = " (deleted)"  # as Linux marks the name of an open file that has none any more
+LOG = f"{DATABASE}-wal"  # the write-ahead log: SQLite commits to it first
+DELETED = " (deleted)"  # Linux appends this to the name of an open file that was deleted
 
 
 class OpenFiles:
@@ -27,23 +26,23 @@ class OpenFiles:
         self._known = _identity(folder / DATABASE)
 
     @property
-    def are_there(self) -> bool:
+    def are_in_place(self) -> bool:
         return _identity(self._folder / DATABASE) == self._known and not self._log_is_deleted()
 
     def check(self) -> None:
-        """Raise `store_gone` unless they are all in their place."""
-        if not self.are_there:
-            raise gone(self._folder)
+        """Raise `store_gone` unless all of them are in their place."""
+        if not self.are_in_place:
+            raise store_gone_error(self._folder)
 
     def _log_is_deleted(self) -> bool:
         try:
             handles = os.listdir("/proc/self/fd")
-        except OSError:  # a system that does not tell
+        except OSError:  # not Linux
             return False
         return any(_target(handle) == self._deleted_log for handle in handles)
 
 
-def gone(folder: Path) -> StoreError:
+def store_gone_error(folder: Path) -> StoreError:
     """The error to answer every write with."""
     return StoreError(
         f"The store's files in {folder} were deleted, moved or replaced while the daemon has them "
@@ -54,7 +53,7 @@ def gone(folder: Path) -> StoreError:
 
 
 def rescue_hint(data_dir: Path) -> str:
-    """What to do while a daemon still has all memories in RAM, but no store that works."""
+    """The hint while the daemon still has all memories in RAM, but no working store."""
     return (
         "Put them back as they were, or do not stop the daemon and run: "
         f"{command(data_dir, 'rescue')}. It writes everything that the daemon still holds to a "

@@ -1,13 +1,13 @@
-"""Another embedding model in the configuration: the same memories, their vectors made anew.
+"""Change the embedding model of a store: the same memories get new vectors.
 
-The store is rewritten for the new model with every memory waiting for its vector, in one swap;
-the engine then embeds in the background, and a kill leaves the rest waiting as before. The vectors
-of the former model go into a file beside the store: they find memories until then.
+The store is rewritten for the new model in one swap, with every memory waiting for its vector. The
+engine then embeds them in the background; after a kill it goes on with those that still wait. The
+vectors of the previous model go into a file next to the store: searches use them until then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.chroma.collection import PAGE, SCHEMA, identity_of
 from memoryd.adapters.chroma.open import NO_MODEL, open_embedded
-from memoryd.adapters.chroma.rewrite import Fresh, close
+from memoryd.adapters.chroma.rewrite import NewStore, close
 from memoryd.adapters.chroma.rows import SCHEMA_KEY, plain_rows
 from memoryd.adapters.chroma.sqlite_read import collection_facts
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
 from memoryd.model import said_key
-from memoryd.ports import Identity, Progress, Record, Snapshot
+from memoryd.ports import Identity, Progress, Record, ReportProgress, Snapshot
 from memoryd.settings import StoreSettings
 
-MOST = 250_000  # passages
+MAX_PASSAGES = 250_000  # of the previous model: more would not fit into RAM a second time
 
 
-def is_for_another(folder: Path, collection: str, identity: Identity) -> bool:
-    """Whether the store holds the vectors of another model than the one that is to serve."""
+def has_other_model(folder: Path, collection: str, identity: Identity) -> bool:
+    """Whether the store holds vectors of another model than `identity`."""
     facts = collection_facts(folder, collection)
     if facts.get(SCHEMA_KEY) != SCHEMA or identity.model == NO_MODEL:
         return False
@@ -39,34 +39,34 @@ def is_for_another(folder: Path, collection: str, identity: Identity) -> bool:
 
 
 def remodel(
-    settings: StoreSettings, data_dir: Path, identity: Identity, say: Callable[[Progress], None]
+    settings: StoreSettings, data_dir: Path, identity: Identity, progress: ReportProgress
 ) -> None:
-    """Rewrite every memory without its vectors; killed meanwhile, the store is as it was."""
+    """Rewrite every memory without its vectors. The store stays unchanged until all are written."""
     folder = data_dir / LIVE
     source = open_embedded(settings, folder, identity=None)
-    fresh = Fresh(settings, data_dir, identity, source.others)
-    former = _Vectors()
+    new_store = NewStore(settings, data_dir, identity, source.others)
+    previous = _PreviousVectors()
     ids = source.memory_ids()
     for start in range(0, len(ids), PAGE):
-        say(Progress("changing the model", start, len(ids)))
+        progress(Progress("changing the model", start, len(ids)))
         records = source.get(ids[start : start + PAGE])
-        former.add(records)
+        previous.add(records)
         waiting = [Record(record.memory) for record in records]
-        fresh.add(plain_rows(waiting, identity.dimension))
-    for _ in fresh.keep_others(source):
-        say(Progress("changing the model", len(ids), len(ids)))
-    fresh.close(ids)
+        new_store.add(plain_rows(waiting, identity.dimension))
+    for _ in new_store.copy_others(source):
+        progress(Progress("changing the model", len(ids), len(ids)))
+    new_store.close(ids)
     close(source, folder)
-    former.save(LocalSnapshotFile(data_dir / PREVIOUS_VECTORS), source.made_for)
-    fresh.finish("model")
+    previous.save(LocalSnapshotFile(data_dir / PREVIOUS_VECTORS), source.made_for)
+    new_store.finish("model")
 
 
-class _Vectors:
-    """Those of the former model, by the keys of what was said: the file holds no text itself. More
-    than `MOST` are not kept: they would not fit into RAM a second time."""
+class _PreviousVectors:
+    """The vectors of the previous model, by a hash of each text: the file holds no text. None are
+    kept if there are more than `MAX_PASSAGES`."""
 
     def __init__(self) -> None:
-        self._said: list[tuple[int, list[NDArray[np.float32]]]] = []
+        self._vectors: list[tuple[int, list[NDArray[np.float32]]]] = []
         self._passages = 0
         self._waiting = 0
 
@@ -76,22 +76,23 @@ class _Vectors:
             self._passages += len(record.passages)
             if record.passages:
                 vectors = [passage.vector for passage in record.passages]
-                self._said.append((said_key(record.memory), vectors))
-        if self._passages > MOST:
-            self._said.clear()
+                self._vectors.append((said_key(record.memory), vectors))
+        if self._passages > MAX_PASSAGES:
+            self._vectors.clear()
 
-    def save(self, snapshot_file: LocalSnapshotFile, made_for: Identity) -> None:
-        """Unless that model had not come to an end itself: then the one before it goes on."""
-        is_fit = 0 < self._passages <= MOST
-        if not is_fit or (self._waiting and snapshot_file.load() is not None):
+    def save(self, file: LocalSnapshotFile, made_for: Identity) -> None:
+        """Write them to `file`. A file that is there stays if that model has not embedded all
+        memories yet: the older vectors then find more of them."""
+        can_keep = 0 < self._passages <= MAX_PASSAGES
+        if not can_keep or (self._waiting and file.load() is not None):
             return
         arrays: dict[str, NDArray[Any]] = {
-            "key": np.array([key for key, _ in self._said], dtype=np.uint64),
-            "rows": np.array([len(vectors) for _, vectors in self._said], dtype=np.int32),
-            "vector": np.stack([vector for _, vectors in self._said for vector in vectors]),
+            "key": np.array([key for key, _ in self._vectors], dtype=np.uint64),
+            "rows": np.array([len(vectors) for _, vectors in self._vectors], dtype=np.int32),
+            "vector": np.stack([vector for _, vectors in self._vectors for vector in vectors]),
         }
         about = {"model": made_for.model, "dimension": made_for.dimension}
         try:
-            snapshot_file.save(about, Snapshot(about, arrays, [""] * len(self._said)).pieces())
-        except OSError:  # a full disk: words serve until the new vectors are made
-            snapshot_file.clear()
+            file.save(about, Snapshot(about, arrays, [""] * len(self._vectors)).pieces())
+        except OSError:  # a full disk: search by words until the new vectors are made
+            file.clear()

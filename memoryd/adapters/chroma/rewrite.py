@@ -1,7 +1,7 @@
-"""A fresh store beside the live one, filled row by row, each page read back and compared.
+"""Rewrite: fill a new store next to the live one, read each page back and compare it, then swap.
 
-The one mechanism behind compaction, purge, repair, migration and restore: what is not copied
-is not there, in no byte of the new files.
+The one mechanism behind compaction, purge, repair, migration and restore. No byte of a row that
+was not copied is in the new files.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ import numpy as np
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.hnsw_files import scrub
-from memoryd.adapters.chroma.open import create_beside, open_embedded
-from memoryd.adapters.chroma.other_collections import Other, check_kept
+from memoryd.adapters.chroma.open import create_other_collection, open_embedded
+from memoryd.adapters.chroma.other_collections import OtherCollection, check_all_kept
 from memoryd.adapters.chroma.rows import OF, ROWS, Row, row_ids
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.errors import StoreError
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
-STEP = 200  # rows a step, about a quarter of a second: what a caller may have to wait for
+STEP_ROWS = 200  # rows in one step, about a quarter of a second: other calls wait that long
 CLOSE_WAIT = 5.0
-NEAR = 1e-5  # Chroma scales vectors to length 1 once more, which moves the last bits
+TOLERANCE = 1e-5  # Chroma normalises vectors again, which changes the last bits
 
 
-class Fresh:
-    """`store.new` while it is filled. Rows count only after `finish`.
+class NewStore:
+    """`store.new` while it is filled. It replaces the live store in `finish`, not before.
 
-    `others`: the further collections of the store that it is to replace. They must be copied too,
-    or `close` fails; StoreError at once if one cannot be."""
+    `others`: the other collections of the store that it replaces. They must be copied too, or
+    `close` fails. Raises StoreError if one of them cannot be copied."""
 
     def __init__(
         self,
         settings: StoreSettings,
         data_dir: Path,
         identity: Identity,
-        others: Sequence[Other],
+        others: Sequence[OtherCollection],
     ) -> None:
-        check_kept(others)
+        check_all_kept(others)
         self._settings, self._data_dir = settings, data_dir
         self._missing = {other.name for other in others}
         self._folder = swap.begin(data_dir)
@@ -53,60 +53,62 @@ class Fresh:
 
     def add(self, rows: Sequence[Row]) -> None:
         """Write rows, read them back, compare; StoreError if one differs."""
-        _put(self._collection, rows)
+        _write_verified(self._collection, rows)
         self.ids |= {row.id for row in rows}
 
-    def keep_others(self, source: Collection) -> Iterator[bool]:
-        """Copy the other collections of an open store, a page each time."""
+    def copy_others(self, source: Collection) -> Iterator[bool]:
+        """Copy the other collections of an open store, one page per iteration."""
         for name in sorted(self._missing):
-            theirs = source.beside(name)
-            mine = create_beside(self._collection, name, self._settings, theirs.metadata)
+            theirs = source.other(name)
+            mine = create_other_collection(self._collection, name, self._settings, theirs.metadata)
             ids = theirs.ids()
-            for start in range(0, len(ids), STEP):
-                _put(mine, theirs.fetch(ids[start : start + STEP]))
+            for start in range(0, len(ids), STEP_ROWS):
+                _write_verified(mine, theirs.fetch(ids[start : start + STEP_ROWS]))
                 yield True
-            _compare(ids, mine)
+            _compare_ids(ids, mine)
             self._missing.remove(name)
 
-    def keep_other(self, other: Other, facts: Mapping[str, Any], rows: Sequence[Row]) -> None:
-        """Another collection of a store that does not open, from its rows."""
-        mine = create_beside(self._collection, other.name, self._settings, facts)
-        for start in range(0, len(rows), STEP):
-            _put(mine, rows[start : start + STEP])
-        _compare([row.id for row in rows], mine)
+    def add_other(
+        self, other: OtherCollection, facts: Mapping[str, Any], rows: Sequence[Row]
+    ) -> None:
+        """Write another collection from its rows, for a store that does not open."""
+        mine = create_other_collection(self._collection, other.name, self._settings, facts)
+        for start in range(0, len(rows), STEP_ROWS):
+            _write_verified(mine, rows[start : start + STEP_ROWS])
+        _compare_ids([row.id for row in rows], mine)
         self._missing.remove(other.name)
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Take rows out again that changed since they were copied."""
+        """Remove rows that changed since they were copied."""
         gone = [id for id in ids if id in self.ids]
         if gone:
             self._collection.drop(gone)
         self.ids.difference_update(gone)
 
     def close(self, expected: Iterable[str]) -> None:
-        """Compare the ids with what should be there, and let go of the files."""
-        _compare(expected, self._collection)
+        """Compare the ids with `expected`, then close the files; StoreError if they differ."""
+        _compare_ids(expected, self._collection)
         if self._missing:
             names = ", ".join(sorted(self._missing))
             raise StoreError(
-                f"The copy lacks the collections {names}; the store is left as it was.",
+                f"The copy lacks the collections {names}. The store was not changed.",
                 code="copy_differs",
             )
         close(self._collection, self._folder)
         scrub(self._folder)
 
     def finish(self, reason: str, aside: str | None = None) -> None:
-        """Take the live store's place, which must be closed."""
+        """Replace the live store, which must be closed."""
         swap.complete(self._data_dir, reason, aside)
 
     def abandon(self) -> None:
-        """Leave no trace."""
+        """Close and remove it."""
         close(self._collection, self._folder)
-        swap.settle(self._data_dir)
+        swap.recover(self._data_dir)
 
 
 def close(collection: Collection, folder: Path) -> None:
-    """Close it and wait until the system says that no file of it is open any more."""
+    """Close it and wait until none of its files is open any more."""
     collection.close()
     until = time.monotonic() + CLOSE_WAIT
     while _is_open(folder) and time.monotonic() < until:
@@ -117,7 +119,7 @@ def _is_open(folder: Path) -> bool:
     prefix = f"{folder.resolve()}{os.sep}"
     try:
         names = os.listdir("/proc/self/fd")
-    except OSError:  # a system that does not tell
+    except OSError:  # not Linux
         return False
     for name in names:
         try:
@@ -128,59 +130,59 @@ def _is_open(folder: Path) -> bool:
     return False
 
 
-def _put(collection: Collection, rows: Sequence[Row]) -> None:
-    """Write rows, read them back, compare."""
+def _write_verified(collection: Collection, rows: Sequence[Row]) -> None:
+    """Write rows, read them back, compare; StoreError if one differs."""
     if not rows:
         return
     collection.put(rows)
     found = {row.id: row for row in collection.fetch([row.id for row in rows])}
     for row in rows:
-        if row.id not in found or not _same(row, found[row.id]):
+        if row.id not in found or not _is_same_row(row, found[row.id]):
             raise StoreError(
-                f"The copy of row {row.id} differs; the store is left as it was.",
+                f"The copy of row {row.id} differs. The store was not changed.",
                 code="copy_differs",
             )
 
 
-def _compare(expected: Iterable[str], collection: Collection) -> None:
+def _compare_ids(expected: Iterable[str], collection: Collection) -> None:
     wanted, found = set(expected), set(collection.ids())
     if wanted != found:
         raise StoreError(
-            f"The copy has {len(found)} rows, not {len(wanted)}; the store is left as it was.",
+            f"The copy has {len(found)} rows, not {len(wanted)}. The store was not changed.",
             code="copy_differs",
         )
 
 
-def _same(mine: Row, other: Row) -> bool:
+def _is_same_row(mine: Row, other: Row) -> bool:
     return (
         mine.document == other.document
         and mine.meta.keys() == other.meta.keys()
-        and all(_equal(mine.meta[key], other.meta[key]) for key in mine.meta)
-        and bool(np.allclose(mine.vector, other.vector, rtol=0.0, atol=NEAR))
+        and all(_is_same_value(mine.meta[key], other.meta[key]) for key in mine.meta)
+        and bool(np.allclose(mine.vector, other.vector, rtol=0.0, atol=TOLERANCE))
     )
 
 
-def _equal(mine: object, other: object) -> bool:
-    """Equal, and of one type: True is not 1. Chroma can move the last digit of a fraction;
-    ours are times."""
+def _is_same_value(mine: object, other: object) -> bool:
+    """Equal and of the same type: True is not 1. Floats may differ a little, because Chroma can
+    change their last digit."""
     if isinstance(mine, float) and isinstance(other, float):
-        return math.isclose(mine, other, rel_tol=0.0, abs_tol=NEAR)
+        return math.isclose(mine, other, rel_tol=0.0, abs_tol=TOLERANCE)
     return type(mine) is type(other) and mine == other
 
 
 class Job(Protocol):
-    """Long work in steps; `has_closed`: the collection must be opened anew."""
+    """Long work in steps; `has_closed`: the collection must be opened again."""
 
     has_closed: bool
 
-    def before(self, ids: Iterable[str]) -> None: ...
+    def before_write(self, ids: Iterable[str]) -> None: ...
     def step(self) -> bool: ...
     def finish(self) -> object: ...
     def abandon(self) -> None: ...
 
 
 class Rewrite:
-    """Copies the live rows into a fresh store, then has it take the old one's place."""
+    """Copies the live rows into a new store, which then replaces the old one."""
 
     def __init__(
         self, settings: StoreSettings, data_dir: Path, source: Collection, reason: str
@@ -193,53 +195,53 @@ class Rewrite:
         self._left.reverse()
         self._parts: dict[str, set[str]] = {}  # memory -> its further rows that were copied
         self._dirty: set[str] = set()  # memories written since the job began
-        self._fresh = Fresh(settings, data_dir, source.made_for, source.others)
-        self._others = self._fresh.keep_others(source)
+        self._new_store = NewStore(settings, data_dir, source.made_for, source.others)
+        self._others = self._new_store.copy_others(source)
         self._more_others = bool(source.others)
 
-    def before(self, ids: Iterable[str]) -> None:
-        """These memories are about to be written."""
+    def before_write(self, ids: Iterable[str]) -> None:
+        """Called with the ids of memories that are about to be written or deleted."""
         self._dirty.update(ids)
 
     def step(self) -> bool:
-        """One page more; whether there is more to do."""
+        """Copy one page; whether there is more to do."""
         if self._left:
-            self._copy([self._left.pop() for _ in range(min(STEP, len(self._left)))])
+            self._copy([self._left.pop() for _ in range(min(STEP_ROWS, len(self._left)))])
         elif self._more_others:
             self._more_others = next(self._others, False)
-        elif len(self._dirty) > STEP:
-            self._copy_dirty([self._dirty.pop() for _ in range(STEP)])
-        return bool(self._left) or self._more_others or len(self._dirty) > STEP
+        elif len(self._dirty) > STEP_ROWS:
+            self._copy_dirty([self._dirty.pop() for _ in range(STEP_ROWS)])
+        return bool(self._left) or self._more_others or len(self._dirty) > STEP_ROWS
 
     def finish(self) -> dict[str, object]:
-        """The rest, the comparison, the swap. The source is closed afterwards."""
+        """Copy the rest, compare, swap. The source is closed afterwards."""
         while self._left or self._more_others:
             self.step()
         self._copy_dirty(list(self._dirty))
         wanted = self._source.ids()  # rows that belong to no memory included
-        self._fresh.remove(self._fresh.ids.difference(wanted))
-        self._copy([id for id in wanted if id not in self._fresh.ids])
-        self._fresh.close(wanted)
+        self._new_store.remove(self._new_store.ids.difference(wanted))
+        self._copy([id for id in wanted if id not in self._new_store.ids])
+        self._new_store.close(wanted)
         self.has_closed = True
         close(self._source, self._folder)
-        self._fresh.finish(self._reason)
+        self._new_store.finish(self._reason)
         return {"reason": self._reason}
 
     def abandon(self) -> None:
-        """Leave the store as it is."""
-        self._fresh.abandon()
+        """Remove the new store; the live one is unchanged."""
+        self._new_store.abandon()
 
     def _copy(self, ids: list[str]) -> None:
         found = self._source.fetch(ids)
         for row in found:
             if owner := row.meta.get(OF):
                 self._parts.setdefault(str(owner), set()).add(row.id)
-        self._fresh.add(found)
+        self._new_store.add(found)
 
     def _copy_dirty(self, memories: list[str]) -> None:
-        """Copy memories anew, whatever of them was copied before."""
+        """Copy memories again that were written since the job began."""
         for id in memories:
-            self._fresh.remove([id, *self._parts.pop(id, ())])
+            self._new_store.remove([id, *self._parts.pop(id, ())])
         self._copy(list(self._rows_of(memories)))
 
     def _rows_of(self, memories: list[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A memory as rows of the collection, and back. No ChromaDB here: only its rules.
+"""Conversion between memories and rows of the collection. No ChromaDB here: only its rules.
 
 A memory is one row with its text; each further passage of a long text is a row
 `<id>#<n>` that points to it and has a vector but no text, so that text is kept once and
@@ -39,12 +39,12 @@ SCHEMA_KEY, MODEL_KEY, DIMENSION_KEY = (
 )
 
 MAX_INT = 2**63
-UNIT = 1e-3  # how far from 1 the length of a vector may be: a broken index returns garbage
+UNIT = 1e-3  # tolerance for the length of a vector: a broken index returns garbage
 
 
 @dataclass(slots=True)
 class Rows:
-    """Columns of one Chroma call."""
+    """Rows as the columns of one Chroma call."""
 
     ids: list[str] = field(default_factory=list)
     documents: list[str | None] = field(default_factory=list)
@@ -77,7 +77,7 @@ def to_rows(records: Iterable[Record], dimension: int) -> Rows:
 
 
 def placeholder(dimension: int) -> NDArray[np.float32]:
-    """A unit vector for a memory that has none yet: Chroma wants one."""
+    """A unit vector for a memory that has no vector yet: Chroma requires one."""
     vector = np.zeros(dimension, dtype=np.float32)
     vector[0] = 1.0
     return vector
@@ -102,7 +102,7 @@ def _metadata(record: Record) -> dict[str, Any]:
 
 
 def _split_user(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What Chroma keeps unchanged under its own key, and the rest, kept as JSON."""
+    """User metadata that Chroma returns unchanged, and the rest, which is kept as JSON."""
     native = {k: v for k, v in metadata.items() if _key_is_native(k) and _is_native(v)}
     return native, {k: v for k, v in metadata.items() if k not in native}
 
@@ -121,12 +121,12 @@ def _is_native(value: object) -> bool:
 def _is_native_scalar(value: object) -> bool:
     if isinstance(value, str):
         return "\0" not in value
-    # Not floats: a Chroma server does not give back every one of them to the last digit.
+    # Not floats: a Chroma server does not return every one of them to the last digit.
     return isinstance(value, int) and -MAX_INT <= value < MAX_INT  # bool is an int
 
 
 def stale_keys(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, None]:
-    """Keys that a replaced row must lose: Chroma merges metadata, and removes where told None."""
+    """Keys to remove from a replaced row: Chroma merges metadata, and removes a key set to None."""
     return {key: None for key in (old or {}) if key not in new}
 
 
@@ -155,7 +155,7 @@ class Row:
 
 
 def plain_rows(records: Iterable[Record], dimension: int) -> list[Row]:
-    """The same as `to_rows`, row by row."""
+    """The same as `to_rows`, as a list of rows."""
     made = to_rows(records, dimension)
     columns = zip(made.ids, made.documents, made.metadatas, made.vectors, strict=True)
     return [Row(*row) for row in columns]
@@ -199,7 +199,7 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
     spans = [_span(part.meta, len(content)) for part in found]
     vectors = [part.vector for part in found]
     if not all(abs(float(np.linalg.norm(vector)) - 1.0) < UNIT for vector in vectors):
-        return Record(memory)  # the text is what counts: it waits for a vector again
+        return Record(memory)  # keeps the text; the engine makes its vectors again
     passages = tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
     return Record(memory, passages, revision)
 
@@ -222,7 +222,7 @@ def _orphans(mains: list[Row], further: Mapping[str, Mapping[str, Row]]) -> Iter
 
 
 def same_memory(mine: Memory, other: Memory) -> bool:
-    """Equal but for the last digit of times, which Chroma can move."""
+    """Equal except for the last digit of times, which Chroma can change."""
     ends = (mine.expires_at or 0.0, other.expires_at or 0.0)
     times = ((mine.created_at, other.created_at), ends)
     kept = replace(mine, created_at=other.created_at, expires_at=other.expires_at)

@@ -1,9 +1,9 @@
-"""Chroma's database read without Chroma: is it whole, and what rows does it hold.
+"""Read Chroma's database without Chroma: check it, and get its rows.
 
 Chroma cannot read its own tables when its index files are broken, but they are plain SQLite:
-`embeddings` and `embedding_metadata` hold what was applied, `embeddings_queue` what was
-committed since, in order, and the vectors of what the index had not taken yet. Only while
-Chroma is closed: two SQLite copies in one process drop each other's locks.
+`embeddings` and `embedding_metadata` hold the rows that were applied, `embeddings_queue` the
+operations that were committed since, in order, with the vectors that the index did not have yet.
+Only while Chroma is closed: two SQLite libraries in one process drop each other's locks.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.adapters.chroma import rows as rows
-from memoryd.adapters.chroma.disk_errors import disk_trouble
+from memoryd.adapters.chroma.disk_errors import disk_error
 from memoryd.adapters.chroma.rows import REVISION, TYPE
 from memoryd.adapters.chroma.swap import CLEAN, MARK
 from memoryd.errors import StoreError
 
 DATABASE = "chroma.sqlite3"
 DOCUMENT = "chroma:document"
-ADD, UPDATE, DELETE = 0, 1, 3  # operations in Chroma's queue; the rest is an upsert
+ADD, UPDATE, DELETE = 0, 1, 3  # operations in Chroma's queue; any other number is an upsert
 MAGIC = b"SQLite format 3\0"
-KNOWN = (
+REVISIONS_QUERY = (
     "SELECT e.embedding_id, m.int_value FROM embedding_metadata m "
     "JOIN embeddings e ON e.id = m.id "
     "WHERE m.key = ? AND m.int_value IS NOT NULL AND e.segment_id = ?"
 )
-MEMORIES = (
+COUNT_QUERY = (
     "SELECT COUNT(*) FROM embedding_metadata m JOIN embeddings e ON e.id = m.id "
     "WHERE m.key = ? AND e.segment_id = ?"
 )
-# What the log has and the tables do not yet.
-WAITING = (
+# The rows of the queue that are not in the tables yet.
+QUEUED_QUERY = (
     "SELECT id FROM embeddings_queue WHERE topic LIKE ? AND seq_id > "
     "(SELECT COALESCE(MAX(seq_id), 0) FROM max_seq_id WHERE segment_id = ?)"
 )
-OURS = (
+COLLECTION_QUERY = (
     "SELECT c.id, s.id FROM collections c JOIN segments s ON s.collection = c.id "
     "WHERE c.name = ? AND s.scope = 'METADATA'"
 )
 
 
 class Unreadable(StoreError):
-    """The database itself is damaged: what it held cannot be told."""
+    """The database itself is damaged, so its rows cannot be read."""
 
     code = "store_corrupt"
 
 
 @dataclass(slots=True)
-class _Found:
+class _RawRow:
     document: str | None = None
     meta: dict[str, Any] = field(default_factory=dict)
     vector: NDArray[np.float32] | None = None
 
 
-def set_wal(path: Path) -> int:
-    """Have 2 fsyncs a commit instead of 8; how many rows were ever written to this store.
-    Raises Unreadable, or StoreError where a write-ahead log is not possible."""
+def enable_wal(path: Path) -> int:
+    """Turn the write-ahead log on (2 fsyncs a commit instead of 8); how many rows were ever written
+    to this store. Raises Unreadable, or StoreError if a write-ahead log is not possible."""
     with database(path) as connection:
         (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         known = connection.execute(
@@ -74,12 +74,15 @@ def set_wal(path: Path) -> int:
         newest = f"SELECT MAX(n) FROM ({written} embeddings_queue)"
         count = connection.execute(newest).fetchone()[0] if known == 2 else 0
     if mode != "wal":
-        raise StoreError(f"{path} cannot use a write-ahead log (it answered {mode}).")
+        raise StoreError(
+            f"The store's database {path} cannot use a write-ahead log (journal mode {mode}).",
+            hint="Use a local disk for memory.path.",
+        )
     return int(count or 0)
 
 
 def check_files(folder: Path) -> None:
-    """Raise Unreadable where the database is missing though there was one, or cut off."""
+    """Raise Unreadable if a database that was used is missing, empty, truncated or overwritten."""
     path = folder / DATABASE
     if not folder.is_dir():
         raise Unreadable(f"The store {folder} is not a directory.")
@@ -95,7 +98,7 @@ def check_files(folder: Path) -> None:
         raise Unreadable(f"The store's database {path} is not a database: its header is damaged.")
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
-        return  # pages that the file lacks may be there
+        return  # the missing pages may be in the log
     page = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")
     if size < pages * (65536 if page == 1 else page):
@@ -103,15 +106,15 @@ def check_files(folder: Path) -> None:
 
 
 def _was_used(folder: Path) -> bool:
-    """Whether a store was here that had memories, or could have had: its index or our marks."""
+    """Whether a store was in this folder: it left an index, a write-ahead log or our marks."""
     names = (MARK, CLEAN, f"{DATABASE}-wal")
     return any((folder / name).exists() for name in names) or any(
         entry.is_dir() for entry in folder.iterdir()
     )
 
 
-def is_sound(folder: Path) -> bool:
-    """Whether SQLite finds no fault in the whole database."""
+def passes_quick_check(folder: Path) -> bool:
+    """Whether SQLite's quick check of the whole database finds no fault."""
     try:
         with database(folder / DATABASE) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
@@ -120,7 +123,7 @@ def is_sound(folder: Path) -> bool:
 
 
 def collection_facts(folder: Path, collection: str) -> dict[str, Any]:
-    """The collection's own metadata; empty if there is none yet."""
+    """The metadata of the collection; empty if it does not exist yet."""
     if not (folder / DATABASE).exists():
         return {}
     with database(folder / DATABASE) as connection:
@@ -134,17 +137,17 @@ def collection_facts(folder: Path, collection: str) -> dict[str, Any]:
 
 
 def count_rows(folder: Path, collection: str) -> int:
-    """How many rows there are; raises Unreadable where that cannot be told."""
+    """How many rows the collection has; raises Unreadable."""
     if folder.exists():
         check_files(folder)
     return len(salvage(folder, collection)[1]) if collection_facts(folder, collection) else 0
 
 
 def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Row]]:
-    """The collection's own metadata and all its rows; those whose vector is lost are marked
-    as pending. Raises Unreadable unless every row is there and whole."""
+    """The metadata of the collection and all its rows; those whose vector is lost are marked as
+    pending. Raises Unreadable unless every row is complete."""
     path = folder / DATABASE
-    if not path.exists():  # connecting would make an empty one
+    if not path.exists():  # connecting would create an empty one
         raise Unreadable(f"The store's database {path} is missing.")
     with database(path) as connection:
         facts, collection_id, segment = _collection(connection, collection)
@@ -165,7 +168,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError as exc:
         if str(exc).startswith(("no such", "Could not decode")):
             raise Unreadable(f"The store's database {path} has lost parts ({_name(exc)}).") from exc
-        raise disk_trouble(exc) or StoreError(
+        raise disk_error(exc) or StoreError(
             f"The store's database {path} cannot be used ({_name(exc)}).", code="store_unwritable"
         ) from exc
     except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:
@@ -173,12 +176,12 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _name(exc: Exception) -> str:
-    """What went wrong, by SQLite's name for it. Not its words: they can quote a memory."""
+    """SQLite's name for the error. Not its message, which can quote a memory."""
     return getattr(exc, "sqlite_errorname", None) or type(exc).__name__
 
 
 def _collection(connection: sqlite3.Connection, name: str) -> tuple[dict[str, Any], str, str]:
-    """The collection's metadata, its id and the id of its segment of metadata."""
+    """The collection's metadata, its id, and the id of its metadata segment."""
     found = connection.execute(
         "SELECT c.id, s.id FROM collections c JOIN segments s ON s.collection = c.id "
         "WHERE c.name = ? AND s.scope = 'METADATA'",
@@ -194,8 +197,9 @@ def _collection(connection: sqlite3.Connection, name: str) -> tuple[dict[str, An
     return {key: _value(*values) for key, *values in facts}, found[0], found[1]
 
 
-def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
-    """What Chroma had applied. Tables are read whole, past their indexes, which may be broken."""
+def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _RawRow]:
+    """The rows that Chroma has applied. Tables are scanned without their indexes, which may be
+    broken."""
     ids: dict[int, str] = {}
     foreign: set[int] = set()  # rows of other collections
     every = "SELECT id, embedding_id, segment_id FROM embeddings NOT INDEXED ORDER BY id"
@@ -204,7 +208,7 @@ def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
             ids[row] = id
         else:
             foreign.add(row)
-    found = {id: _Found() for id in ids.values()}
+    found = {id: _RawRow() for id in ids.values()}
     columns = "id, key, string_value, int_value, float_value, bool_value"
     for row, key, *values in connection.execute(
         f"SELECT {columns} FROM embedding_metadata NOT INDEXED"
@@ -230,11 +234,11 @@ def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _Found]:
 
 def _lost_rows(connection: sqlite3.Connection) -> Unreadable:
     path = _path(connection)
-    return Unreadable(f"The store's database {path} has metadata of rows that it has lost.")
+    return Unreadable(f"The store's database {path} has lost rows: only their metadata is left.")
 
 
 def _path(connection: sqlite3.Connection) -> str:
-    """The file that a connection has open."""
+    """The path of the file that a connection has open."""
     return str(connection.execute("PRAGMA database_list").fetchone()[2])
 
 
@@ -245,10 +249,10 @@ def _value(text: Any, whole: Any, real: Any, truth: Any) -> Any:
 
 
 def _apply_queue(
-    connection: sqlite3.Connection, collection_id: str, segment: str, found: dict[str, _Found]
+    connection: sqlite3.Connection, collection_id: str, segment: str, found: dict[str, _RawRow]
 ) -> None:
-    """Replay what was committed: vectors from all of the queue, the rest since the last one
-    that was applied."""
+    """Replay the queue: vectors from all operations, the rest from those after the last one that
+    was applied."""
     applied = connection.execute(
         "SELECT seq_id FROM max_seq_id WHERE segment_id = ?", (segment,)
     ).fetchone()
@@ -265,47 +269,47 @@ def _apply_queue(
             found[id].vector = np.frombuffer(vector, dtype="<f4")
 
 
-def _replay(found: dict[str, _Found], operation: int, id: str, meta: dict[str, Any]) -> None:
-    """One operation of the queue as Chroma does it: an add of what exists is nothing."""
+def _replay(found: dict[str, _RawRow], operation: int, id: str, meta: dict[str, Any]) -> None:
+    """Apply one operation of the queue as Chroma does: adding an id that exists changes nothing."""
     if operation == DELETE:
         found.pop(id, None)
         return
     if (operation == ADD and id in found) or (operation == UPDATE and id not in found):
         return
-    row = found.setdefault(id, _Found())
+    row = found.setdefault(id, _RawRow())
     if DOCUMENT in meta:
         row.document = meta.pop(DOCUMENT)
     row.meta |= meta
     row.meta = {key: value for key, value in row.meta.items() if value is not None}
 
 
-def _rows(found: dict[str, _Found], dimension: int) -> Iterator[rows.Row]:
-    """Rows for `rows.to_records`: a memory that lost a vector waits for all of them."""
+def _rows(found: dict[str, _RawRow], dimension: int) -> Iterator[rows.Row]:
+    """Rows for `rows.to_records`. A memory that lost one vector waits for all of them."""
     lost = {row.meta.get(rows.OF, id) for id, row in found.items() if row.vector is None}
     for id, row in found.items():
         if row.meta.get(rows.OF, id) not in lost and row.vector is not None:
             yield rows.Row(id, row.document, row.meta, row.vector)
         elif rows.OF not in row.meta:
             meta = row.meta | {rows.PENDING: True}
-            meta.pop(rows.REVISION, None)  # it is not what it was: no snapshot knows it
+            meta.pop(rows.REVISION, None)  # it has changed: no snapshot has this version
             yield rows.Row(id, row.document, meta, rows.placeholder(dimension))
 
 
 def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
-    """By id, the revision of every memory of this collection, 0 where the log knows better; None
-    if it does not tell of all."""
+    """By id, the revision of every memory of this collection, 0 for one with queued operations;
+    None unless every memory has a revision."""
     if not path.exists():
         return None
     try:
         with closing(sqlite3.connect(path)) as connection:
-            ours = connection.execute(OURS, (collection,)).fetchone()
+            ours = connection.execute(COLLECTION_QUERY, (collection,)).fetchone()
             if ours is None:
                 return None
             topic, segment = f"%/{ours[0]}", ours[1]
-            known: dict[str, int] = dict(connection.execute(KNOWN, (REVISION, segment)))
-            (memories,) = connection.execute(MEMORIES, (TYPE, segment)).fetchone()
-            for (id,) in connection.execute(WAITING, (topic, segment)):
+            known: dict[str, int] = dict(connection.execute(REVISIONS_QUERY, (REVISION, segment)))
+            (memories,) = connection.execute(COUNT_QUERY, (TYPE, segment)).fetchone()
+            for (id,) in connection.execute(QUEUED_QUERY, (topic, segment)):
                 known[str(id).partition("#")[0]] = 0
     except sqlite3.Error:
-        return None  # whatever is wrong is found, and told, by who opens it next
+        return None  # opening the store finds and reports the fault
     return known if memories <= len(known) else None

@@ -1,12 +1,11 @@
-"""Starting on a data directory: finish what was interrupted, open, look, repair, migrate.
+"""Start on a data directory: finish an interrupted swap, open the store, check, repair, migrate.
 
-Chroma opens its files late and dies of a broken index in every operation, so the first look is
-ours: a cheap one after an orderly end, at every row after any other. What the database still
-holds is rebuilt into a fresh store without a human; a database that has lost rows is refused.
+Chroma opens its files late and fails every operation if its index is broken, so the store is
+checked first: one row if it was closed in order, every row if not. A store that fails is rebuilt
+from its database automatically; a database that has lost rows is refused.
 
-Only evidence counts against a store: files that do not belong together, an error of SQLite or
-Chroma, a crash of the reader. How long an opening takes says nothing about the store, so it is
-waited for, however slow the machine is.
+Only evidence counts against a store: index files that do not belong together, an error of SQLite
+or Chroma, a crash of the reader. The duration of an opening is no evidence, so it has no limit.
 """
 
 from __future__ import annotations
@@ -19,220 +18,231 @@ from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.collection import PAGE, SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.disk_errors import (
-    FAULT,
     FULL,
+    IO_ERROR,
     check_access,
-    denied,
-    disk_refuses,
-    disk_trouble,
-    translated,
+    disk_error,
+    permission_error,
+    probe_disk,
+    to_memoryd_error,
 )
 from memoryd.adapters.chroma.hnsw_files import is_torn
-from memoryd.adapters.chroma.open import newer, open_embedded
-from memoryd.adapters.chroma.open_files import gone
-from memoryd.adapters.chroma.other_collections import other_collections, salvaged
-from memoryd.adapters.chroma.remodel import is_for_another, remodel
-from memoryd.adapters.chroma.rewrite import Fresh, close
+from memoryd.adapters.chroma.open import newer_schema_error, open_embedded
+from memoryd.adapters.chroma.open_files import store_gone_error
+from memoryd.adapters.chroma.other_collections import other_collections, read_other
+from memoryd.adapters.chroma.remodel import has_other_model, remodel
+from memoryd.adapters.chroma.rewrite import NewStore, close
 from memoryd.adapters.chroma.rows import SCHEMA_KEY, Row
 from memoryd.adapters.chroma.sqlite_read import (
     DATABASE,
     Unreadable,
     check_files,
     collection_facts,
-    is_sound,
+    passes_quick_check,
     salvage,
 )
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, OLD
 from memoryd.errors import StoreError
-from memoryd.ports import Identity, Progress
+from memoryd.ports import Identity, Progress, ReportProgress
 from memoryd.settings import StoreSettings
 
-NO_ROOM = "Free some space and start again: a start needs a little of it. Nothing is lost."
+FULL_HINT = "Free some space and start again: a start needs a little of it. Nothing is lost."
 OPENING, CHECKING = "opening", "checking"  # the stages in which Chroma reads what is there
-CRASHES = 2  # of the reader in a row: the files are to blame, not chance
-Say = Callable[[Progress], None]  # told what takes its time, and how far it is
-# What turns a row of one schema into a row of the next. Schema 1 is the first.
+MAX_CRASHES = 2  # of workers in a row while they read the store: then its files are broken
+# By schema, the function that turns a row into one of the next schema. Schema 1 is the first.
 MIGRATIONS: dict[int, Callable[[Row], Row]] = {}
 
 
-class Broken(Exception):
-    """The store does not work; what can be read of it may still be rebuilt."""
+class StoreBroken(Exception):
+    """The store does not work, but may be rebuilt from its database."""
 
 
 def start(
     settings: StoreSettings,
     data_dir: Path,
     identity: Identity,
-    say: Say,
+    progress: ReportProgress,
     *,
     keep_old: bool = False,
     remodelling: bool = False,
     reopening: bool = False,
     crashes: int = 0,
 ) -> Collection:
-    """The collection, open and seen to work. Raises StoreError where that is not possible.
-    `keep_old`: leave the store that it replaced for one start more. `remodelling`: a store of
-    another model is rewritten for this one. `reopening`: one that is gone is not made anew.
-    `crashes`: how many workers in a row crashed while they opened it."""
+    """The collection, open and checked. Raises StoreError if that is not possible.
+    `keep_old`: keep the store that this one replaced until the next start. `remodelling`: rewrite
+    a store of another model for this one. `reopening`: raise `store_gone` instead of making a new
+    store. `crashes`: how many workers in a row crashed while they opened it."""
     try:
-        swap.settle(data_dir)
+        swap.recover(data_dir)
         if reopening and not (data_dir / LIVE / DATABASE).exists():
-            raise gone(data_dir / LIVE)
-        if remodelling and is_for_another(data_dir / LIVE, settings.collection, identity):
-            remodel(settings, data_dir, identity, say)
+            raise store_gone_error(data_dir / LIVE)
+        if remodelling and has_other_model(data_dir / LIVE, settings.collection, identity):
+            remodel(settings, data_dir, identity, progress)
         replaced = (data_dir / OLD).exists()
-        collection = _open(settings, data_dir, identity, say, crashes)
+        collection = _open_or_repair(settings, data_dir, identity, progress, crashes)
         if replaced and not keep_old:
             swap.drop_old(data_dir)
-        if not swap.mark(data_dir / LIVE):
+        if not swap.read_mark(data_dir / LIVE):
             swap.write_mark(data_dir / LIVE, "made")
     except OSError as exc:
-        trouble = denied(exc) or translated(exc, data_dir)
-        hint = NO_ROOM if trouble.code == FULL.code else trouble.hint
-        raise StoreError(trouble.message, code=trouble.code, hint=hint) from exc
+        error = permission_error(exc) or to_memoryd_error(exc, data_dir)
+        hint = FULL_HINT if error.code == FULL.code else error.hint
+        raise StoreError(error.message, code=error.code, hint=hint) from exc
     except StoreError as exc:
-        if exc.code not in (FAULT.code, FULL.code):
+        if exc.code not in (IO_ERROR.code, FULL.code):
             raise
-        trouble = disk_refuses(data_dir) or exc
-        if trouble.code == FULL.code:
-            raise StoreError(trouble.message, code=FULL.code, hint=NO_ROOM) from exc
-        raise trouble from exc
+        found = probe_disk(data_dir) or exc
+        if found.code == FULL.code:
+            raise StoreError(found.message, code=FULL.code, hint=FULL_HINT) from exc
+        raise found from exc
     return collection
 
 
-def _open(
-    settings: StoreSettings, data_dir: Path, identity: Identity, say: Say, crashes: int
+def _open_or_repair(
+    settings: StoreSettings,
+    data_dir: Path,
+    identity: Identity,
+    progress: ReportProgress,
+    crashes: int,
 ) -> Collection:
     folder = data_dir / LIVE
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700)
     try:
-        return _open_well(settings, data_dir, identity, say, crashes)
-    except (Broken, Unreadable) as exc:
-        if swap.undo(data_dir):
-            return _open_well(settings, data_dir, identity, say)
+        return _open_checked(settings, data_dir, identity, progress, crashes)
+    except (StoreBroken, Unreadable) as exc:
+        if swap.undo_swap(data_dir):
+            return _open_checked(settings, data_dir, identity, progress)
         sys.stderr.write(f"store worker: repairing ({type(exc.__cause__ or exc).__name__})\n")
-        _repair(settings, data_dir, say, exc)
+        _repair(settings, data_dir, progress, exc)
     try:
-        return _open_well(settings, data_dir, identity, say)
-    except Broken as exc:
-        why = f"The store in {folder} does not work even after it was rebuilt."
-        raise _refused(why) from exc
+        return _open_checked(settings, data_dir, identity, progress)
+    except StoreBroken as exc:
+        message = f"The store in {folder} does not work even after it was rebuilt."
+        raise _corrupt_error(message) from exc
 
 
-def _open_well(
-    settings: StoreSettings, data_dir: Path, identity: Identity, say: Say, crashes: int = 0
+def _open_checked(
+    settings: StoreSettings,
+    data_dir: Path,
+    identity: Identity,
+    progress: ReportProgress,
+    crashes: int = 0,
 ) -> Collection:
-    """Open and look; raises Broken or Unreadable where it does not work."""
+    """Open the store and check it; raises StoreBroken or Unreadable if it does not work."""
     folder = data_dir / LIVE
     check_access(folder)
     check_files(folder)
     was_clean = (folder / CLEAN).exists() or not (folder / DATABASE).exists()
-    if not was_clean and not is_sound(folder):
-        raise Broken
+    if not was_clean and not passes_quick_check(folder):
+        raise StoreBroken
     schema = collection_facts(folder, settings.collection).get(rows.SCHEMA_KEY)
     if isinstance(schema, int) and schema > SCHEMA:  # before Chroma writes to it
-        raise newer(str(folder / DATABASE), schema)
+        raise newer_schema_error(str(folder / DATABASE), schema)
     if is_older(folder, settings.collection):
-        migrate(settings, data_dir, say)
-    if crashes >= CRASHES or is_torn(folder):
-        raise Broken
-    say(Progress(OPENING))
+        migrate(settings, data_dir, progress)
+    if crashes >= MAX_CRASHES or is_torn(folder):
+        raise StoreBroken
+    progress(Progress(OPENING))
     try:
         collection = open_embedded(settings, folder, identity)
     except StoreError as exc:
         if exc.code != "store_corrupt":
             raise
-        raise _judged(exc, data_dir) from exc
+        raise _open_error(exc, data_dir) from exc
     try:
         collection.probe()
         if not was_clean:
-            _look_at_all(collection, say)
+            _check_all_rows(collection, progress)
     except Exception as exc:
         close(collection, folder)
-        raise _judged(exc, data_dir) from exc
+        raise _open_error(exc, data_dir) from exc
     (folder / CLEAN).unlink(missing_ok=True)
     return collection
 
 
-def _judged(exc: Exception, data_dir: Path) -> Exception:
-    """What a failed opening says about the store: Broken, unless disk or RAM are to blame."""
+def _open_error(exc: Exception, data_dir: Path) -> Exception:
+    """The error for a failed opening: StoreBroken, unless the disk or too little RAM caused it."""
     if isinstance(exc, MemoryError) or isinstance(exc.__cause__, MemoryError):
         return StoreError(
             f"There is not enough memory to open the store in {data_dir / LIVE}.",
             code="store_memory",
             hint="Free some memory and try again. Nothing was changed.",
         )
-    return disk_trouble(exc) or disk_refuses(data_dir) or Broken()
+    return disk_error(exc) or probe_disk(data_dir) or StoreBroken()
 
 
-def _look_at_all(collection: Collection, say: Say) -> None:
-    """Meet every row with its vector: one that the index has lost fails the call."""
+def _check_all_rows(collection: Collection, progress: ReportProgress) -> None:
+    """Read every row with its vector: the call fails if the index has lost one."""
     count = collection.row_count()
     for start in range(0, count, PAGE):
-        say(Progress(CHECKING, start, count))
+        progress(Progress(CHECKING, start, count))
         collection.page(start, PAGE)
 
 
-def _repair(settings: StoreSettings, data_dir: Path, say: Say, found: Exception) -> None:
-    """Rebuild the store from its database. Vectors that only the index had are made again by
-    the engine, in the background. If rows are lost, the fault that was `found` first is told."""
-    say(Progress("repairing"))
+def _repair(
+    settings: StoreSettings, data_dir: Path, progress: ReportProgress, found: Exception
+) -> None:
+    """Rebuild the store from its database. The engine makes vectors that only the index had again,
+    in the background. If rows are lost, the error has the message of the fault `found` first."""
+    progress(Progress("repairing"))
     path = data_dir / LIVE / DATABASE
     try:
         others = other_collections(data_dir / LIVE, settings.collection)
         facts, rows_found = salvage(data_dir / LIVE, settings.collection)
         records, _ = rows.to_records(rows_found)
-        beside = [salvaged(data_dir / LIVE, it) for it in others if it.made_here]
+        other_rows = [read_other(data_dir / LIVE, it) for it in others if it.made_here]
     except Unreadable as exc:
-        raise _refused(found.message if isinstance(found, Unreadable) else exc.message) from exc
+        raise _corrupt_error(
+            found.message if isinstance(found, Unreadable) else exc.message
+        ) from exc
     except (KeyError, ValueError) as exc:
-        raise _refused(f"The store's database {path} has lost parts of memories.") from exc
+        raise _corrupt_error(f"The store's database {path} has lost parts of memories.") from exc
     if facts.get(rows.SCHEMA_KEY) != SCHEMA:
         schema = facts.get(rows.SCHEMA_KEY)
-        raise _refused(f"The store {path} of schema {schema} does not open and is not rebuilt.")
+        raise _corrupt_error(f"The store {path} of schema {schema} cannot be opened or rebuilt.")
     identity = identity_of(facts)
-    fresh = Fresh(settings, data_dir, identity, others)
+    new_store = NewStore(settings, data_dir, identity, others)
     for start in range(0, len(records), PAGE):
-        say(Progress("repairing", start, len(records)))
-        fresh.add(rows.plain_rows(records[start : start + PAGE], identity.dimension))
-    for other in beside:
-        fresh.keep_other(*other)
-    fresh.close(fresh.ids)
-    fresh.finish("repair", aside=swap.dated(swap.BROKEN))
+        progress(Progress("repairing", start, len(records)))
+        new_store.add(rows.plain_rows(records[start : start + PAGE], identity.dimension))
+    for other in other_rows:
+        new_store.add_other(*other)
+    new_store.close(new_store.ids)
+    new_store.finish("repair", aside=swap.dated_name(swap.BROKEN))
 
 
-def _refused(message: str) -> StoreError:
-    """The daemon's end of the worker knows the backups, and adds how to restore."""
+def _corrupt_error(message: str) -> StoreError:
+    """Without a hint: the worker client knows the backups, and adds how to restore one."""
     return StoreError(f"{message} Nothing was changed.", code="store_corrupt", hint="")
 
 
 def is_older(folder: Path, collection: str) -> bool:
-    """Whether the store has an older schema that can be brought to this one."""
+    """Whether the store has an older schema that can be migrated to this one."""
     schema = collection_facts(folder, collection).get(SCHEMA_KEY)
     if not isinstance(schema, int) or schema >= SCHEMA:
         return False
     return all(number in MIGRATIONS for number in range(schema, SCHEMA))
 
 
-def migrate(settings: StoreSettings, data_dir: Path, say: Callable[[Progress], None]) -> None:
-    """Rewrite every row step by step; killed meanwhile, the older store is as it was."""
+def migrate(settings: StoreSettings, data_dir: Path, progress: ReportProgress) -> None:
+    """Rewrite every row for this schema. The older store stays unchanged until all are written."""
     folder = data_dir / swap.LIVE
     schema = int(collection_facts(folder, settings.collection)[SCHEMA_KEY])
     source = open_embedded(settings, folder, identity=None)
-    fresh = Fresh(settings, data_dir, source.made_for, source.others)
+    new_store = NewStore(settings, data_dir, source.made_for, source.others)
     ids = source.ids()
     for start in range(0, len(ids), PAGE):
-        say(Progress("migrating", start, len(ids)))
-        fresh.add([_brought(row, schema) for row in source.fetch(ids[start : start + PAGE])])
-    for _ in fresh.keep_others(source):
-        say(Progress("migrating", len(ids), len(ids)))
-    fresh.close(ids)
+        progress(Progress("migrating", start, len(ids)))
+        new_store.add([_migrated(row, schema) for row in source.fetch(ids[start : start + PAGE])])
+    for _ in new_store.copy_others(source):
+        progress(Progress("migrating", len(ids), len(ids)))
+    new_store.close(ids)
     close(source, folder)
-    fresh.finish("migrate", aside=swap.dated(f"{swap.OLDER}{schema}-"))
+    new_store.finish("migrate", aside=swap.dated_name(f"{swap.OLDER}{schema}-"))
 
 
-def _brought(row: Row, schema: int) -> Row:
+def _migrated(row: Row, schema: int) -> Row:
     for number in range(schema, SCHEMA):
         row = MIGRATIONS[number](row)
     return row

@@ -1,9 +1,9 @@
 """The Store port on ChromaDB: writes of many callers in one commit, reads beside them.
 
-A commit costs about the same for one row as for thirty, so whatever waits while one commit
-runs goes into the next, callers by turns. Bounded, so that a read never stands behind a long
-write; and closer while several callers write, so that a short write never waits long for a long
-one of another.
+A commit costs about the same for one row as for thirty, so all writes that arrive while one commit
+runs go into the next, one of each caller in turn. A commit is bounded, so that a read never waits
+for a long write. While several callers write the bound is lower, so that a short write never waits
+long for a long one of another caller.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from memoryd.adapters.backup_file import newest_in, write_backup
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.rows import Row, to_records
-from memoryd.adapters.chroma.worker_client import TRIES, Link
+from memoryd.adapters.chroma.worker_client import MAX_TRIES, WorkerClient
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.fair import CALLER, FairQueue
 from memoryd.ports import Backup, Identity, Record, Watch
@@ -33,70 +33,75 @@ from memoryd.tasks import task_group
 GROUP_ROWS = 128  # rows in one commit: about 0.1 s that a read may have to wait
 SHARED_ROWS = 32  # while several callers wait
 SCAN_PAGE = 1000
-LOST = ("store_gone", "store_corrupt")  # what only the index in RAM still knows
+LOST_CODES = (
+    "store_gone",
+    "store_corrupt",
+)  # the memories are only in RAM any more: rescue is possible
 
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """Memories to add or replace and ids to delete: what one caller waits for."""
+    """Memories to add or replace and ids to delete: the write of one caller."""
 
     added: list[Record] = field(default_factory=list)
     replaced: list[Record] = field(default_factory=list)
-    doomed: list[str] = field(default_factory=list)
+    to_delete: list[str] = field(default_factory=list)
     done: anyio.Event = field(default_factory=anyio.Event)
-    gone: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)  # those of `to_delete` that existed
     error: MemorydError | None = None
 
     @property
     def size(self) -> int:
         records = (*self.added, *self.replaced)
-        return sum(max(1, len(r.passages)) for r in records) + len(self.doomed)
+        return sum(max(1, len(r.passages)) for r in records) + len(self.to_delete)
 
 
 class ChromaStore:
     """See `memoryd.ports.Store`."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, worker: WorkerClient) -> None:
+        self._worker = worker
         self._waiting: FairQueue[_Write] = FairQueue()
         self._group: list[_Write] = []  # being committed
-        self._work = anyio.Event()
+        self._has_writes = anyio.Event()
         self._closed = False
         self._job = anyio.Lock()
         self._committing = anyio.Lock()
-        # Shielded: who is cancelled around us still waits for commits that are under way.
-        self._life = anyio.CancelScope(shield=True)
+        # Shielded: a cancelled caller still waits for commits that are under way.
+        self._commit_scope = anyio.CancelScope(shield=True)
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         await self._write(_Write(added=[record]) if new else _Write(replaced=[record]))
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
-        found: list[Record] = await self._link.call("get", list(ids))
+        found: list[Record] = await self._worker.call("get", list(ids))
         return found
 
     async def delete(self, ids: Sequence[str]) -> set[str]:
-        return (await self._write(_Write(doomed=list(ids)))).gone
+        return (await self._write(_Write(to_delete=list(ids)))).deleted
 
     async def expired(self, now: float, limit: int) -> list[str]:
-        due: list[str] = await self._link.call("expired", now, limit)
+        due: list[str] = await self._worker.call("expired", now, limit)
         return due
 
     async def nearest(
         self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None = None
     ) -> list[tuple[str, float]]:
         ids = None if among is None else list(among)
-        found: list[tuple[str, float]] = await self._link.call("nearest", vector, count, ids)
+        found: list[tuple[str, float]] = await self._worker.call("nearest", vector, count, ids)
         return found
 
     async def revisions(self) -> Mapping[str, int] | None:
-        found: dict[str, int] | None = await self._link.call("revisions")
+        found: dict[str, int] | None = await self._worker.call("revisions")
         return found
 
     async def scan(self) -> AsyncIterator[list[Record]]:
-        """Every memory. Rows that belong to no memory are met here, and removed."""
-        held: list[Row] = []  # rows of memories with several: they may be pages apart
+        """Every memory, page by page. Also removes rows that belong to no memory."""
+        held: list[
+            Row
+        ] = []  # rows of memories that have several rows, which may be on different pages
         offset = 0
-        while page := await self._link.call("page", offset, SCAN_PAGE):
+        while page := await self._worker.call("page", offset, SCAN_PAGE):
             offset += len(page)
             whole = [row for row in page if not row.is_part]
             held += [row for row in page if row.is_part]
@@ -104,33 +109,33 @@ class ChromaStore:
         records, orphans = to_records(held)
         yield records
         if orphans:
-            await self._link.call("drop", orphans)
+            await self._worker.call("drop", orphans)
 
     async def count(self) -> int:
-        total: int = await self._link.call("count")
+        total: int = await self._worker.call("count")
         return total
 
     async def purge(self) -> None:
-        """Rewrite the store: of what was deleted no byte remains in its files."""
-        await self._work_through("rewrite", "purge")
+        """Rewrite the store, so that its files hold no byte of a deleted memory."""
+        await self._run_job("rewrite", "purge")
 
     async def compact(self) -> bool:
-        """Rewrite the store if enough of it is dead; whether it was done. What a rewrite left
-        that was cancelled goes in any case."""
+        """Rewrite the store if enough of its rows are dead; whether it was done. Also removes the
+        files of a cancelled job."""
         async with self._job:
-            await self._link.call("drop_unfinished")
-        if not await self._link.call("is_stale"):
+            await self._worker.call("drop_unfinished")
+        if not await self._worker.call("is_stale"):
             return False
-        await self._work_through("rewrite", "compact")
+        await self._run_job("rewrite", "compact")
         return True
 
     async def backup(
         self, folder: Path, keep: int, *, if_changed: bool = False, at: float | None = None
     ) -> Backup | None:
-        """A verified copy of what is there now, as a file of its own."""
-        if if_changed and await self._link.call("is_backed_up", folder):
+        """A verified backup file of the present memories; None if `if_changed` and nothing has."""
+        if if_changed and await self._worker.call("is_backed_up", folder):
             return None
-        done: Backup = await self._work_through("backup", folder, keep, at)
+        done: Backup = await self._run_job("backup", folder, keep, at)
         return done
 
     async def rescue(
@@ -139,9 +144,9 @@ class ChromaStore:
         """See `memoryd.ports.Store`. No write is committed meanwhile."""
         async with self._job, self._committing:
             await self._check_lost()
-            made = await write_backup(records, folder, self._link.made_for, at)
+            made = await write_backup(records, folder, self._worker.made_for, at)
             try:
-                await self._link.rebuild(Path(made.path))
+                await self._worker.rebuild(Path(made.path))
             except MemorydError as exc:
                 raise StoreError(
                     f"All {made.memories} memories are saved in {made.path}, but no new store "
@@ -152,11 +157,11 @@ class ChromaStore:
         return made
 
     async def _check_lost(self) -> None:
-        """Raise StoreError unless the store cannot be used any more."""
+        """Raise `store_in_place` if the store still works."""
         try:
-            await self._link.call("check_files")
+            await self._worker.call("check_files")
         except StoreError as exc:
-            if exc.code in LOST:
+            if exc.code in LOST_CODES:
                 return
             raise
         raise StoreError(
@@ -169,44 +174,44 @@ class ChromaStore:
         found = await anyio.to_thread.run_sync(newest_in, folder, until)
         return found[0] if found else None
 
-    async def _work_through(self, job: str, *args: object) -> Any:
-        """A long job, step by step: calls of others go in between. Begun again if the worker
-        dies of something else meanwhile."""
+    async def _run_job(self, job: str, *args: object) -> Any:
+        """Run a long job step by step, so that other calls run in between; its result. Starts again
+        once if the worker was restarted meanwhile."""
         async with self._job:
-            for tries in reversed(range(TRIES)):
+            for tries in reversed(range(MAX_TRIES)):
                 try:
-                    await self._link.call("begin", job, *args)
-                    while await self._link.call("step"):
+                    await self._worker.call("begin", job, *args)
+                    while await self._worker.call("step"):
                         pass
-                    return await self._link.call("finish")
+                    return await self._worker.call("finish")
                 except StoreError as exc:
                     if exc.code != "job_lost" or not tries:
                         raise
 
     async def status(self) -> Mapping[str, object]:
-        facts: dict[str, object] = await self._link.call("facts")
-        return facts | {"restarts": self._link.restarts}
+        facts: dict[str, object] = await self._worker.call("facts")
+        return facts | {"restarts": self._worker.restarts}
 
     async def close(self) -> None:
-        """Commit what waits, then end the worker."""
+        """Commit the waiting writes, then end the worker."""
         self._closed = True
         for write in [*self._group, *self._waiting]:
             await write.done.wait()
-        await self._link.close()
-        self._life.cancel()
+        await self._worker.close()
+        self._commit_scope.cancel()
 
     async def commit_groups(self) -> None:
-        """The one writer: takes what waits, commits it, wakes the callers."""
-        with self._life:
+        """The only writer: commits the waiting writes in groups and wakes their callers."""
+        with self._commit_scope:
             try:
                 await self._commit_all()
             finally:
-                self._abandon()
+                self._fail_waiting()
 
     async def _commit_all(self) -> None:
         while True:
-            await self._work.wait()
-            self._work = anyio.Event()
+            await self._has_writes.wait()
+            self._has_writes = anyio.Event()
             while self._waiting:
                 self._group = self._next_group()
                 async with self._committing:
@@ -219,14 +224,14 @@ class ChromaStore:
         if self._closed:
             raise StoreUnavailable("The store is closed.")
         self._waiting.push(write, CALLER.get())
-        self._work.set()
+        self._has_writes.set()
         await write.done.wait()
         if write.error is not None:
             raise write.error
         return write
 
-    def _abandon(self) -> None:
-        """No more commits: whoever waits is told, for nobody may wait for ever."""
+    def _fail_waiting(self) -> None:
+        """Fail the waiting writes: nothing will commit them."""
         self._closed = True
         for write in [*self._group, *self._waiting]:
             write.error = StoreUnavailable(
@@ -244,12 +249,12 @@ class ChromaStore:
         return group
 
     async def _commit(self, group: list[_Write]) -> None:
-        """One call for all; if it is refused, one call each, so that one cannot fail others."""
+        """One call for all; if it fails, one call each: no write fails because of another."""
         added = [record for write in group for record in write.added]
         replaced = [record for write in group for record in write.replaced]
-        doomed = [id for write in group for id in write.doomed]
+        to_delete = [id for write in group for id in write.to_delete]
         try:
-            gone = await self._link.call("write", added, replaced, doomed)
+            deleted = await self._worker.call("write", added, replaced, to_delete)
         except MemorydError as exc:
             if len(group) > 1 and not isinstance(exc, StoreUnavailable):
                 for write in group:
@@ -259,7 +264,7 @@ class ChromaStore:
                 write.error = exc
         else:
             for write in group:
-                write.gone = gone.intersection(write.doomed)
+                write.deleted = deleted.intersection(write.to_delete)
 
 
 @asynccontextmanager
@@ -270,26 +275,26 @@ async def open_chroma(
     restore: Restore | None = None,
     *,
     remodelling: bool = False,
-    watch: Watch | None = None,
+    progress: Watch | None = None,
     backups: Path | None = None,
 ) -> AsyncIterator[ChromaStore]:
-    """A store that is open inside the block; StoreBusy, StoreMismatch, StoreUnavailable.
-    `restore`: made from a backup first, or BackupDamaged. `remodelling`: a store of another
-    model is rewritten for this one, every memory waiting for its vector. `watch` is told how far
-    an opening is that takes its time, the first one and any later. `backups`: where they are, if
-    not in the data directory."""
-    link = Link(
+    """A store that is open inside the block. Raises StoreBusy, StoreMismatch, StoreUnavailable.
+    `restore`: make it from a backup first; raises BackupDamaged. `remodelling`: rewrite a store of
+    another model for this one; every memory then waits for its vector. `progress`: called while a
+    slow opening goes on, also when a worker is replaced, and with None at its end. `backups`: their
+    folder, if it is not in the data directory."""
+    worker = WorkerClient(
         settings,
         data_dir,
         identity,
         restore,
         remodelling=remodelling,
-        watch=watch,
+        progress=progress,
         backups=backups,
     )
-    store = ChromaStore(link)
+    store = ChromaStore(worker)
     async with task_group() as tasks:
-        await link.start(tasks)
+        await worker.start(tasks)
         tasks.start_soon(store.commit_groups)
         try:
             yield store

@@ -1,8 +1,8 @@
 """The directories of a store, and the swap from one to the next.
 
 `store` is live. A rewrite fills `store.new`, which counts only once its mark is written, and
-takes the live one's place by two renames. Whenever the process is killed, `settle` finds either
-the old or the new store whole, and finishes or undoes the rest.
+replaces the live one by two renames. After a kill at any moment either the old or the new store is
+whole, and `recover` finishes or undoes the swap.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any
 from memoryd import files, places
 
 LIVE, NEW, OLD, TRASH = "store", "store.new", "store.old", "store.trash"
-ASIDE = "backups"  # where former stores that a person may want are kept
+ASIDE = "backups"  # where replaced stores are kept that a person may want back
 KEPT_ASIDE = 3
-MARK = "rewritten.json"  # complete, since when and why
-CLEAN = "clean"  # closed in order: the next start need not look at every row
+MARK = "rewritten.json"  # written when a store is complete: when and why it was made
+CLEAN = "clean"  # closed in order: the next start need not check every row
 BROKEN, OLDER = "store.broken-", "store.schema-"
 
 
-def settle(data_dir: Path) -> None:
-    """Finish or undo what a kill interrupted; afterwards `store` is whole, or there is none."""
+def recover(data_dir: Path) -> None:
+    """Finish or undo a swap that a kill interrupted; then `store` is whole, or does not exist."""
     live, new, old = data_dir / LIVE, data_dir / NEW, data_dir / OLD
     _remove(data_dir / TRASH)
-    if mark(new):
+    if read_mark(new):
         _swap(data_dir)
     else:
         _remove(new)
@@ -40,7 +40,7 @@ def settle(data_dir: Path) -> None:
 
 
 def begin(data_dir: Path) -> Path:
-    """An empty directory to fill."""
+    """The empty directory of a new store."""
     new = data_dir / NEW
     _remove(new)
     new.mkdir(mode=0o700)
@@ -48,14 +48,14 @@ def begin(data_dir: Path) -> Path:
 
 
 def drop_unfinished(data_dir: Path) -> None:
-    """Remove a new store that nobody fills any more. Not for one that is complete."""
-    if not mark(data_dir / NEW):
+    """Remove a new store whose job was cancelled; one that is complete stays."""
+    if not read_mark(data_dir / NEW):
         _remove(data_dir / NEW)
 
 
 def complete(data_dir: Path, reason: str, aside: str | None = None) -> None:
-    """The new store is filled and closed: from now on it is the one. The former is moved to
-    `backups/<aside>`, or kept until the new one has opened well."""
+    """Replace the live store by the new one, which is filled and closed. The replaced store is
+    moved to `backups/<aside>`, or kept until the new one was opened successfully."""
     new = data_dir / NEW
     files.touch(new / CLEAN)
     _sync_tree(new)
@@ -64,15 +64,15 @@ def complete(data_dir: Path, reason: str, aside: str | None = None) -> None:
 
 
 def write_mark(folder: Path, reason: str, aside: str | None = None) -> None:
-    """Say since when this store is, and why; whole or not at all."""
+    """Record when and why this store was made; the file is replaced as a whole."""
     text = json.dumps({"reason": reason, "at": time.time(), "aside": aside})
     with files.replacing(folder / MARK) as file:
         file.write(text.encode())
     _sync_folder(folder)
 
 
-def mark(folder: Path) -> dict[str, Any]:
-    """Since when and why; empty without a mark."""
+def read_mark(folder: Path) -> dict[str, Any]:
+    """When and why this store was made; empty without a mark."""
     try:
         found = json.loads(files.read_text(folder / MARK))
     except (OSError, ValueError):
@@ -81,38 +81,38 @@ def mark(folder: Path) -> dict[str, Any]:
 
 
 def drop_old(data_dir: Path) -> None:
-    """The live store has opened well: what it replaced goes for good."""
+    """Delete the replaced store. Call it once the live one was opened successfully."""
     old = data_dir / OLD
     if old.exists():
-        # Renamed first: half a directory must never be taken for a store.
+        # Renamed first: a half-deleted directory must not be taken for a store.
         _remove(data_dir / TRASH)
         _rename(old, data_dir / TRASH)
     _remove(data_dir / TRASH)
 
 
-def undo(data_dir: Path) -> bool:
-    """The live store does not open: the one it replaced takes its place again, if it is there."""
+def undo_swap(data_dir: Path) -> bool:
+    """Put the replaced store back, for a live one that does not open; whether there was one."""
     live, old = data_dir / LIVE, data_dir / OLD
     if not old.exists():
         return False
-    _rename(live, _aside(data_dir, dated(BROKEN)))
+    _rename(live, _free_aside_path(data_dir, dated_name(BROKEN)))
     _rename(old, live)
     return True
 
 
 def command(data_dir: Path, *words: str) -> str:
-    """A verb of ours as a person would type it, for this data directory."""
+    """A memoryd command line for this data directory, for a hint."""
     place = [] if data_dir == places.data_dir() else ["--data-dir", str(data_dir)]
     return shlex.join(["memoryd", *words, *place])
 
 
-def dated(kind: str) -> str:
+def dated_name(kind: str) -> str:
     """A name for a store that is set aside."""
     return f"{kind}{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def set_aside(data_dir: Path) -> list[str]:
-    """Former stores that were kept, oldest first."""
+    """The replaced stores that were kept, oldest first."""
     with contextlib.suppress(OSError):
         return sorted(
             f"{ASIDE}/{entry.name}"
@@ -130,16 +130,16 @@ def size_of(folder: Path) -> int:
 def _swap(data_dir: Path) -> None:
     live, new, old = data_dir / LIVE, data_dir / NEW, data_dir / OLD
     if live.exists():
-        if name := mark(new).get("aside"):
-            _rename(live, _aside(data_dir, str(name)))
+        if name := read_mark(new).get("aside"):
+            _rename(live, _free_aside_path(data_dir, str(name)))
         else:
             _remove(old)
             _rename(live, old)
     _rename(new, live)
 
 
-def _aside(data_dir: Path, name: str) -> Path:
-    """A free place of this name; of each kind only the newest few are kept."""
+def _free_aside_path(data_dir: Path, name: str) -> Path:
+    """An unused path with this name; deletes all but the newest stores of its kind."""
     folder = data_dir / ASIDE
     folder.mkdir(mode=0o700, exist_ok=True)
     kind = BROKEN if name.startswith(BROKEN) else OLDER
@@ -162,7 +162,7 @@ def _rename(source: Path, target: Path) -> None:
 def _remove(folder: Path) -> None:
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder)
-    else:  # somebody put a file or a link in its place
+    else:  # a file or a link is in its place
         folder.unlink(missing_ok=True)
 
 
@@ -178,7 +178,7 @@ def _sync_tree(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    if sys.platform == "win32":  # which cannot open a directory
+    if sys.platform == "win32":  # Windows cannot open a directory
         return
     handle = os.open(folder, os.O_RDONLY)
     try:

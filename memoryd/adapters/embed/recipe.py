@@ -1,9 +1,9 @@
-"""How a model wants to be used, read from the files that lie beside its weights.
+"""How to run a model: read from the files next to its weights.
 
-Pooling, length limit and prefixes are part of a model as much as its weights are: a wrong
-one gives vectors that look fine and find nothing. So they are never guessed where a file
-says them. A folder without such files is recognised by its weights or its name; failing
-that, it is treated as sentence-transformers treats a bare transformer: mean pooling.
+Pooling, length limit and prefixes belong to a model like its weights: a wrong one gives vectors
+that look right and find nothing. So they are never guessed if a file names them. A folder without
+such files is recognised by its weights or its name; any other is treated as sentence-transformers
+treats a bare transformer: mean pooling.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # as sentence-transformers
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What is done before and after the network. `normalise`: the model's own files ask for it."""
+    """What to do before and after the network. `normalise`: the model's own files ask for it."""
 
     pooling: str = "mean"
     normalise: bool = False
@@ -45,7 +45,7 @@ class Recipe:
 
 
 def read_recipe(folder: Path, fallback: Recipe | None = None) -> Recipe:
-    """The recipe of a model folder; `fallback` fills in what the folder does not say.
+    """The recipe of a model folder; `fallback` has the values that the folder does not name.
 
     Raises EmbedError for a model that needs more than pooling after the network.
     """
@@ -72,7 +72,7 @@ def prefixes(prompts: Mapping[str, str], default: str | None) -> tuple[str, str]
 
 
 def _max_tokens(folder: Path, fallback: Recipe | None) -> int:
-    """The tightest of what the files say: past its positions a model cannot read at all."""
+    """The smallest limit in the files: a model cannot read beyond its positions."""
     positions = read_json(folder / "config.json").get("max_position_embeddings")
     wanted = read_json(folder / "sentence_bert_config.json").get("max_seq_length")
     wanted = wanted or (fallback.max_tokens if fallback else None)
@@ -86,9 +86,9 @@ def _with_modules(folder: Path, recipe: Recipe) -> Recipe:
     if not modules:
         return recipe
     kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-    strange = [kind for kind in kinds if kind not in MODULES]
-    if strange or "Pooling" not in kinds:
-        what = f"a {strange[0]} module" if strange else "no pooling module"
+    unknown = [kind for kind in kinds if kind not in MODULES]
+    if unknown or "Pooling" not in kinds:
+        what = f"a {unknown[0]} module" if unknown else "no pooling module"
         raise EmbedError(f"{folder.name} has {what}, which only {_ST}.", hint=OTHER_BACKEND)
     _check_case(folder)
     pooling = folder / modules[kinds.index("Pooling")]["path"] / "config.json"
@@ -111,13 +111,14 @@ def _pooling(folder: Path, path: Path) -> str:
 
 
 def _check_case(folder: Path) -> None:
-    """An extra lower-casing is only harmless where the tokenizer lower-cases anyway."""
+    """Raise EmbedError if the model lower-cases text and its tokenizer does not."""
     if not read_json(folder / "sentence_bert_config.json").get("do_lower_case"):
         return
     normalizer = read_json(folder / "tokenizer.json").get("normalizer") or {}
     if not normalizer.get("lowercase"):
         raise EmbedError(
-            f"{folder.name} lower-cases text before its tokenizer.", hint=OTHER_BACKEND
+            f"{folder.name} lower-cases text before its tokenizer, which only {_ST}.",
+            hint=OTHER_BACKEND,
         )
 
 

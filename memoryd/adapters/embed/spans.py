@@ -1,12 +1,12 @@
-"""Cutting a long text into overlapping passages that a model can read whole.
+"""Cut a long text into overlapping passages that fit into a model's token limit.
 
-The text is tokenised once and windows are laid over the tokens. A window ends after a
-sentence or a word if one ends in its last quarter, else after a token. A piece that was cut
-out may tokenise into more pieces than it had inside the text (a word cut in two), so every
-passage is counted again, and the rare one that is too long is halved.
+The text is tokenised once and cut into windows of tokens. A window ends after a sentence or a word
+if one ends in its last quarter, else after a token. A passage may have more tokens on its own than
+inside the text (a word cut in two), so every passage is counted again, and one that is too long is
+halved.
 
-Cutting at characters instead would need a guess of tokens a character: off by a factor of
-five between English and Tamil, and what the guess gets wrong is silently not searchable.
+Rejected: cutting by characters. That needs an estimate of tokens per character, which differs by a
+factor of five between English and Tamil, and a wrong one leaves text silently unsearchable.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 
 from memoryd.ports import Span
 
-OVERLAP = 8  # a passage shares one part in so many with the one before it
-ENDING = 4  # a good place to cut is looked for in the last part in so many
-# A full stop needs a space after it (3.14, example.org); its ideographic kin do not.
+OVERLAP = 8  # a passage shares 1/8 with the one before it
+ENDING = 4  # a window may end in its last 1/4
+# A full stop needs a space after it (3.14, example.org); an ideographic one does not.
 SENTENCE = re.compile(
     r"[.!?\u2026]+[\"'\u201d\u2019)\]]*\s+|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*|\n+"
 )
@@ -50,7 +50,7 @@ def _windows(text: str, starts: Sequence[int], limit: int) -> list[Span]:
         end = _cut(text, starts[first + limit - limit // ENDING], starts[first + limit])
         spans.append((begin, end))
         after = bisect_left(starts, end)
-        # Characters of one token may share an offset, so progress is counted in tokens.
+        # Several tokens may have the same offset, so progress is counted in tokens.
         first = max(first + 1, after - limit // OVERLAP)
         begin = min(_next_word(text, starts[first], end), end)
         first = max(first, bisect_left(starts, begin))
@@ -58,7 +58,7 @@ def _windows(text: str, starts: Sequence[int], limit: int) -> list[Span]:
 
 
 def _cut(text: str, earliest: int, latest: int) -> int:
-    """The best place to end between two offsets: after a sentence, a word, or the last token."""
+    """The best end between two offsets: after a sentence, else a word, else the last token."""
     for pattern in (SENTENCE, SPACE):
         ends = [found.end() for found in pattern.finditer(text, earliest, latest)]
         if ends:

@@ -1,8 +1,8 @@
 """A model's tokenizer, used without state, so that any number of threads can share it.
 
-Truncation and padding are settings of the tokenizer object (the published file even has
-them at 128 tokens); switching them between calls from several threads is an error. They are
-turned off for good, and what is too long is cut here.
+Truncation and padding are settings of the tokenizer object (the published file has them at 128
+tokens); changing them between calls is not thread-safe. They are turned off, and long texts are
+cut here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memoryd.ports import Span
 SURROGATE = re.compile("[\ud800-\udfff]")
 PROBE = "a"
 UNKNOWN = "[UNK]"
-KNOWN = 2_000  # characters by which it is judged whether a model knows a text's words
+KNOWN_CHARACTERS = 2_000  # of a text that `knows` reads
 
 
 class Tokens:
@@ -45,7 +45,7 @@ class Tokens:
     def knows(self, text: str) -> bool:
         """See `memoryd.ports.Encoder`."""
         (found,) = self._tokenizer.encode_batch_fast(
-            [_encodable(text[:KNOWN])], add_special_tokens=False
+            [_encodable(text[:KNOWN_CHARACTERS])], add_special_tokens=False
         )
         return 2 * found.ids.count(self._unknown) <= len(found.ids)
 
@@ -55,13 +55,13 @@ class Tokens:
         # A token has at least one ASCII character; other scripts can decompose into more.
         if text.isascii() and len(text) < room:
             return [(0, len(text))]
-        # As a batch: only that lets other Python threads run meanwhile.
+        # As a batch: only then other Python threads can run meanwhile.
         (found,) = self._tokenizer.encode_batch([_encodable(text)], add_special_tokens=False)
         starts = [begin for begin, _ in found.offsets]
         return passages(text, starts, room, self._room_taken)
 
     def _cut(self, ids: list[int]) -> list[int]:
-        """What truncation does: the special tokens at the end stay."""
+        """Truncate, but keep the special tokens at the end."""
         if len(ids) <= self._limit + self._before + self._after:
             return ids
         return ids[: self._before + self._limit] + ids[len(ids) - self._after :]
@@ -77,5 +77,5 @@ class Tokens:
 
 
 def _encodable(text: str) -> str:
-    """The text without halves of surrogate pairs, which UTF-8 has no bytes for; same length."""
+    """The text with unpaired surrogates replaced, which UTF-8 cannot encode; same length."""
     return text if text.isascii() else SURROGATE.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""The store worker, held up or crashed in its work as files in a folder say; run as a program."""
+"""The store worker, delayed or crashed if a file in a control folder says so; run as a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from memoryd.adapters.chroma import start, worker
 from memoryd.adapters.chroma.open import open_embedded
-from memoryd.adapters.chroma.worker_store import Vault
+from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.errors import StoreError
 
 HOLD, CRASHES, BUSY, NO_RAM = "hold", "crashes", "busy", "no-ram"
@@ -29,20 +29,20 @@ def main(control: Path) -> None:
             time.sleep(0.01)
         return open_embedded(*args)
 
-    def work_long(vault: Vault) -> bool:
+    def work_long(store: WorkerStore) -> bool:
         while (control / BUSY).exists():
             pass
         return False
 
     def time_is_over(seconds: int) -> int:
-        """A machine on which every limit of time is over before the work is done."""
+        """A machine that is so slow that every alarm fires before the work is done."""
         if seconds:
             os.kill(os.getpid(), signal.SIGALRM)
         return 0
 
     oddities: list[tuple[Any, str, Any]] = [
         (start, "open_embedded", open_oddly),
-        (Vault, "is_stale", work_long),
+        (WorkerStore, "is_stale", work_long),
         (signal, "alarm", time_is_over),
     ]
     for owner, name, odd in oddities:

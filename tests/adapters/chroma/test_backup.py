@@ -1,4 +1,4 @@
-"""Backup and restore: consistent, verified, refused when damaged, undone by nobody's death."""
+"""Backup and restore: of one moment, verified, refused when damaged, rotated by day."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_a_backup_is_of_one_moment(tmp_path: Path) -> None:
         async def back_up() -> None:
             made.append(await store.backup(tmp_path / "files", keep=1))
 
-        call = store._link.call
+        call = store._worker.call
 
         async def busy(name: str, *args: Any) -> Any:
             answer = await call(name, *args)
@@ -140,7 +140,7 @@ async def test_a_backup_is_of_one_moment(tmp_path: Path) -> None:
                 await call("write", [record("new")], [record("m1199", content="other")], ["m1198"])
             return answer
 
-        store._link.call = busy  # type: ignore[method-assign]
+        store._worker.call = busy  # type: ignore[method-assign]
         await back_up()
     found = [json.loads(line) for line in gzip.open(made[0].path)][1:-1]
     contents = {line["id"]: line["content"] for line in found}

@@ -205,14 +205,14 @@ async def test_concurrent_puts_are_all_kept_after_reopening(place: Place, new: b
 async def test_concurrent_puts_share_commits(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async with place.open() as store:
         calls: list[int] = []
-        call = store._link.call
+        call = store._worker.call
 
         async def counted(name: str, *args: Any) -> Any:
             calls.append(len(args[1]))
             return await call(name, *args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(store._link, "call", counted)
+            patch.setattr(store._worker, "call", counted)
             async with anyio.create_task_group() as tasks:
                 for n in range(64):
                     tasks.start_soon(store.put, record(f"m{n}"))

@@ -1,4 +1,4 @@
-"""Files that go away under a running daemon: nothing is acknowledged that is in no file."""
+"""Files that are deleted, moved or replaced under a running daemon: no write is acknowledged."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.adapters.chroma import worker_client
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
-from memoryd.adapters.chroma.worker_client import Pulse
+from memoryd.adapters.chroma.worker_client import ProcessActivity
 from memoryd.errors import StoreError, StoreUnavailable
 from memoryd.ports import Progress
 from memoryd.settings import StoreSettings
@@ -36,7 +36,7 @@ async def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """From now on workers do as the files in here say."""
+    """A folder of files that control how workers behave from now on."""
     made = tmp_path / "control"
     made.mkdir()
     command = [sys.executable, "-P", odd_worker.__file__, str(made)]
@@ -61,12 +61,12 @@ async def test_a_slow_opening_is_waited_for_and_told(folder: Path, control: Path
     (control / odd_worker.HOLD).touch()
     seen: list[Progress | None] = []
 
-    def watch(so_far: Progress | None) -> None:
-        seen.append(so_far)
-        if so_far == Progress("opening"):
+    def progress(update: Progress | None) -> None:
+        seen.append(update)
+        if update == Progress("opening"):
             (control / odd_worker.HOLD).unlink()
 
-    async with open_chroma(SETTINGS, folder, IDENTITY, watch=watch) as store:
+    async with open_chroma(SETTINGS, folder, IDENTITY, progress=progress) as store:
         await assert_healthy(store)
     assert seen == [Progress("opening"), None]
 
@@ -86,7 +86,7 @@ async def test_workers_killed_while_they_open_say_nothing_about_the_store(
             killed.add(pid)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(kill, worker_client.OPENINGS)
+        tasks.start_soon(kill, worker_client.MAX_OPENINGS)
         with pytest.raises(StoreUnavailable) as refused:
             async with open_chroma(SETTINGS, folder, IDENTITY):
                 pass
@@ -111,7 +111,7 @@ async def test_daemons_that_end_during_a_slow_opening_harm_nothing(
             tasks.start_soon(open_it)
             await until(lambda n=n: len(opening(control)) > n)  # type: ignore[misc]
             tasks.cancel_scope.cancel()
-            (control / odd_worker.HOLD).unlink()  # nobody waits for it, and nobody kills it
+            (control / odd_worker.HOLD).unlink()  # the cancelled daemon must not have killed it
         assert not any(is_running(pid) for pid in opening(control))
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         await assert_healthy(store)
@@ -144,17 +144,17 @@ async def test_too_little_memory_is_no_damage(folder: Path, control: Path) -> No
 async def test_a_worker_that_works_long_is_not_killed(
     folder: Path, control: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_client, "STILL", 0.05)
+    monkeypatch.setattr(worker_client, "IDLE_LIMIT", 0.05)
     looks: list[bool] = []
 
-    class Counted(Pulse):
-        def beats(self) -> bool:
-            looks.append(super().beats())
+    class Counted(ProcessActivity):
+        def has_changed(self) -> bool:
+            looks.append(super().has_changed())
             if len(looks) == 5:
                 (control / odd_worker.BUSY).unlink()
             return looks[-1]
 
-    monkeypatch.setattr(worker_client, "Pulse", Counted)
+    monkeypatch.setattr(worker_client, "ProcessActivity", Counted)
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         (control / odd_worker.BUSY).touch()
         assert not await store.compact()
@@ -169,7 +169,7 @@ async def test_a_worker_that_does_nothing_any_more_is_replaced(
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         worker = int(str((await store.status())["pid"]))
         os.kill(worker, signal.SIGSTOP)
-        monkeypatch.setattr(worker_client, "STILL", 0.2)
+        monkeypatch.setattr(worker_client, "IDLE_LIMIT", 0.2)
         assert await store.count() == COUNT
         assert not is_running(worker)
         assert (await store.status())["restarts"] == 1

@@ -1,4 +1,4 @@
-"""Another `store.collection`: what the directory holds besides is kept by every rewrite."""
+"""Another `store.collection`: every rewrite keeps the other collections of the directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repair at start: what the database still holds comes back by itself; the rest is refused."""
+"""Repair at start: a store is rebuilt from its database; a database that lost rows is refused."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_a_broken_index_is_rebuilt_without_a_human(folder: Path, damage: s
 async def test_a_repair_tells_how_far_it_is(folder: Path) -> None:
     DAMAGE["header.bin missing"](folder)
     seen: list[Progress | None] = []
-    async with open_chroma(SETTINGS, folder, IDENTITY, watch=seen.append):
+    async with open_chroma(SETTINGS, folder, IDENTITY, progress=seen.append):
         assert Progress("repairing", 0, len(samples())) in seen
         assert seen[-1] is None, "it is over"
 

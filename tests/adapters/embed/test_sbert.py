@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.adapters.embed.sbert import SbertEncoder, _Turns
+from memoryd.adapters.embed.sbert import SbertEncoder, _QueryFirstLock
 from memoryd.errors import EmbedError
 
 
@@ -24,16 +24,16 @@ def test_without_the_extra_the_error_says_how_to_get_it(
 
 def test_a_query_goes_before_the_bulk_batches_that_wait() -> None:
     """A query waits for the batch that runs, never for those behind it."""
-    turns, order, running, free = _Turns(), [], threading.Event(), threading.Event()
+    lock, order, running, free = _QueryFirstLock(), [], threading.Event(), threading.Event()
 
     def bulk(number: int) -> None:
-        with turns.bulk():
+        with lock.bulk():
             order.append(f"bulk {number}")
             running.set()
             assert free.wait(10)
 
     def query() -> None:
-        with turns.query():
+        with lock.query():
             order.append("query")
 
     threads = [threading.Thread(target=bulk, args=(number,)) for number in range(4)]
@@ -43,7 +43,7 @@ def test_a_query_goes_before_the_bulk_batches_that_wait() -> None:
     for thread in threads[1:]:
         thread.start()
     deadline = time.monotonic() + 10
-    while not turns._next.locked():  # until the query stands in line
+    while not lock._next.locked():  # until the query stands in line
         assert time.monotonic() < deadline
     free.set()
     for thread in threads:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.chroma.remodel import _Vectors
+from memoryd.adapters.chroma.remodel import _PreviousVectors
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
 from memoryd.engine.engine import Engine
@@ -204,8 +204,8 @@ def test_more_vectors_than_fit_twice_into_ram_are_not_kept(
     memory = Memory("a", MemoryType.FACT, "text", 1.0)
     records = [Record(replace(memory, id=str(n)), (Passage((0, 4), vector),)) for n in range(5)]
     for most, is_kept in ((5, True), (4, False)):
-        monkeypatch.setattr("memoryd.adapters.chroma.remodel.MOST", most)
-        vectors, snapshot_file = _Vectors(), LocalSnapshotFile(tmp_path / str(most))
+        monkeypatch.setattr("memoryd.adapters.chroma.remodel.MAX_PASSAGES", most)
+        vectors, snapshot_file = _PreviousVectors(), LocalSnapshotFile(tmp_path / str(most))
         for record in records:
             vectors.add([record])
         vectors.save(snapshot_file, Identity("m", 4))

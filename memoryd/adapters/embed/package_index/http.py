@@ -1,8 +1,8 @@
-"""Reads pages and files of a package index by the standard library: over HTTP with the user's
+"""Read pages and files of a package index with the standard library: over HTTP with the user's
 proxy, certificates and credentials, or from the disk.
 
-Credentials go to the host they were given for and to no other, whatever redirects say; they are
-in no message.
+Credentials are sent only to the host they are configured for, also after redirects, and are in no
+message.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from urllib.request import (
 from memoryd.adapters.embed.package_index.pages import ACCEPT
 from memoryd.adapters.embed.package_index.settings import IndexSettings
 
-TIMEOUT = 20.0  # seconds for a connection, and for every piece of an answer
-MAX_PAGE = 64 << 20
+TIMEOUT = 20.0  # seconds for a connection, and for each read
+MAX_PAGE = 64 << 20  # bytes
 AGENT = "memoryd"
 
-Place = tuple[str, str]  # scheme and host with port
+Host = tuple[str, str]  # scheme and host with port
 
 
-class Reader:
-    """Opens addresses the way the settings say."""
+class IndexReader:
+    """Opens addresses with the proxy, certificates and credentials of the settings."""
 
     def __init__(self, settings: IndexSettings) -> None:
         self._insecure = set(settings.insecure_hosts)
-        self._accounts: dict[Place, str] = {}
+        self._credentials: dict[Host, str] = {}
         for address in (*settings.indexes, *settings.pages):
             self._remember(address)
         proxies = {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None
-        self._checked = self._opener(_context(settings.ca_file), proxies)
+        self._checked = self._opener(_ssl_context(settings.ca_file), proxies)
         self._unchecked = self._opener(ssl._create_unverified_context(), proxies)
 
     def page(self, address: str) -> tuple[bytes, str, str]:
@@ -58,7 +58,7 @@ class Reader:
         with self.open(address, ACCEPT) as answer:
             body = answer.read(MAX_PAGE + 1)
             if len(body) > MAX_PAGE:
-                raise ValueError("the index's page is too long")
+                raise ValueError(f"the index's page is larger than {MAX_PAGE} bytes")
             return body, answer.headers.get("Content-Type") or "text/html", answer.geturl()
 
     @contextlib.contextmanager
@@ -69,7 +69,9 @@ class Reader:
                 yield file
             return
         self._remember(address)
-        request = Request(_bare(address), headers={"Accept": accept, "User-Agent": AGENT})
+        request = Request(
+            _without_userinfo(address), headers={"Accept": accept, "User-Agent": AGENT}
+        )
         self.authorise(request)
         parts = urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
@@ -79,16 +81,18 @@ class Reader:
             answer = opener.open(request, timeout=TIMEOUT)
         except HTTPError as exc:
             exc.close()
-            raise OSError(f"HTTP {exc.code}") from None  # its own text holds the address
+            raise OSError(f"HTTP {exc.code}") from None  # its own text contains the address
         with answer:
             yield answer
 
     def authorise(self, request: Request) -> None:
-        """Add the account of the request's host, if there is one."""
+        """Add the credentials of the request's host, if there are any."""
         parts = urlsplit(request.full_url)
-        account = self._accounts.get((parts.scheme, parts.netloc)) or _netrc(parts.hostname or "")
-        if account:
-            encoded = base64.b64encode(account.encode()).decode()
+        credentials = self._credentials.get((parts.scheme, parts.netloc)) or _netrc(
+            parts.hostname or ""
+        )
+        if credentials:
+            encoded = base64.b64encode(credentials.encode()).decode()
             request.add_unredirected_header("Authorization", f"Basic {encoded}")
 
     def _remember(self, address: str) -> None:
@@ -96,16 +100,16 @@ class Reader:
         userinfo, separator, host = parts.netloc.rpartition("@")
         if separator:
             user, _, password = userinfo.partition(":")
-            self._accounts[parts.scheme, host] = f"{unquote(user)}:{unquote(password)}"
+            self._credentials[parts.scheme, host] = f"{unquote(user)}:{unquote(password)}"
 
     def _opener(self, context: ssl.SSLContext, proxies: dict[str, str] | None) -> OpenerDirector:
         return build_opener(ProxyHandler(proxies), HTTPSHandler(context=context), _Redirects(self))
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows redirects with the account of the place they lead to; never out of encryption."""
+    """Follows redirects with the credentials of the new host; never from HTTPS to HTTP."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: IndexReader) -> None:
         self._reader = reader
 
     def redirect_request(
@@ -127,7 +131,7 @@ def local_path(address: str) -> Path | None:
     return None if parts.scheme in ("http", "https") else Path(address).expanduser()
 
 
-def _bare(address: str) -> str:
+def _without_userinfo(address: str) -> str:
     parts = urlsplit(address)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
 
@@ -139,8 +143,9 @@ def _netrc(host: str) -> str:
     return ""
 
 
-def _context(ca_file: str) -> ssl.SSLContext:
-    """Certificates: the configured file, else the system's (SSL_CERT_FILE too), else certifi's."""
+def _ssl_context(ca_file: str) -> ssl.SSLContext:
+    """With the certificates of the configured file, else of the system (or SSL_CERT_FILE), else of
+    certifi."""
     if ca_file:
         folder = Path(ca_file).is_dir()
         return ssl.create_default_context(

@@ -15,8 +15,8 @@ WHEEL = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-\d[^-]*)?-(?P<tag>[^-]+
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """One file. `hashes`: what the index says of it, by the name of the algorithm."""
+class FileLink:
+    """A link to one file. `hashes`: pairs of algorithm and digest, as the index states them."""
 
     url: str
     filename: str
@@ -24,28 +24,28 @@ class Link:
     is_yanked: bool = False
 
 
-def normal(name: str) -> str:
-    """A project's name as indexes spell it in addresses."""
+def normalise_name(name: str) -> str:
+    """A project's name in the form that indexes use in addresses."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def project_address(index: str, project: str) -> str:
-    """The page of a project."""
-    return f"{index.rstrip('/')}/{normal(project)}/"
+    """The address of a project's page."""
+    return f"{index.rstrip('/')}/{normalise_name(project)}/"
 
 
-def links(body: bytes, content_type: str, base: str) -> list[Link]:
-    """The files that a page names; raises ValueError for a page that is neither kind."""
+def links(body: bytes, content_type: str, base: str) -> list[FileLink]:
+    """The files that a page links to; raises ValueError for JSON without a list of files."""
     if "json" in content_type.lower():
         return _json_links(body, base)
-    parser = _Anchors(base)
+    parser = _LinkParser(base)
     parser.feed(body.decode("utf-8", "replace"))
     return parser.found
 
 
-def choose(found: Iterable[Link], requirement: str) -> Link | None:
-    """The wheel of a pinned `name==version` that runs anywhere. One that was withdrawn only if
-    there is no other: it was asked for by its exact version."""
+def choose_wheel(found: Iterable[FileLink], requirement: str) -> FileLink | None:
+    """The pure Python wheel of a pinned `name==version`; None if there is none. A yanked one only
+    if there is no other: the exact version is pinned."""
     name, _, version = requirement.partition("==")
     fits = [link for link in found if _fits(link.filename, name, version)]
     return min(fits, key=lambda link: link.is_yanked, default=None)
@@ -55,17 +55,17 @@ def _fits(filename: str, name: str, version: str) -> bool:
     parts = WHEEL.fullmatch(filename)
     return (
         parts is not None
-        and normal(parts["name"]) == normal(name)
+        and normalise_name(parts["name"]) == normalise_name(name)
         and parts["version"] == version
         and "py3" in parts["tag"].split(".")
     )
 
 
-class _Anchors(HTMLParser):
+class _LinkParser(HTMLParser):
     def __init__(self, base: str) -> None:
         super().__init__()
         self._base = base
-        self.found: list[Link] = []
+        self.found: list[FileLink] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
@@ -76,20 +76,20 @@ class _Anchors(HTMLParser):
             self.found.append(_link(urljoin(self._base, href.strip()), "data-yanked" in given))
 
 
-def _link(url: str, is_yanked: bool) -> Link:
+def _link(url: str, is_yanked: bool) -> FileLink:
     address, fragment = urldefrag(url)
     filename = unquote(urlsplit(address).path).rpartition("/")[2]
     name, _, digest = fragment.partition("=")
-    return Link(address, filename, ((name, digest),) if digest else (), is_yanked)
+    return FileLink(address, filename, ((name, digest),) if digest else (), is_yanked)
 
 
-def _json_links(body: bytes, base: str) -> list[Link]:
+def _json_links(body: bytes, base: str) -> list[FileLink]:
     data = json.loads(body)
     files = data.get("files") if isinstance(data, dict) else None
     if not isinstance(files, list):
         raise ValueError("the index's answer has no list of files")
     return [
-        Link(
+        FileLink(
             urljoin(base, str(file["url"])),
             str(file["filename"]),
             tuple((str(name), str(digest)) for name, digest in (file.get("hashes") or {}).items()),

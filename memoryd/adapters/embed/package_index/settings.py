@@ -1,6 +1,6 @@
-"""Which package indexes the user has configured, for pip or for uv. Standard library.
+"""The package indexes that the user has configured for pip or uv. Standard library only.
 
-Only what was configured: what an index is by default is known to the tools, not to us.
+Only what is configured: the default index is known to the tools, not to this code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRUE = {"1", "true", "yes", "on", "y", "t"}
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """Addresses may hold credentials: they are shown through `shown` only."""
+    """Addresses may contain credentials: use `without_credentials` in messages."""
 
     indexes: tuple[str, ...] = ()  # roots of the simple API
     pages: tuple[str, ...] = ()  # folders, files or pages that link to wheels
@@ -34,8 +34,8 @@ class IndexSettings:
         return bool(self.indexes or self.pages)
 
 
-def shown(address: str) -> str:
-    """An address without credentials and query, fit for a message."""
+def without_credentials(address: str) -> str:
+    """An address without credentials and query, for a message."""
     parts = urlsplit(address)
     if not parts.netloc:
         return address
@@ -44,7 +44,7 @@ def shown(address: str) -> str:
 
 
 def read_settings(environ: Mapping[str, str] | None = None) -> IndexSettings:
-    """What pip's and uv's variables and files name, pip's first."""
+    """The settings in the variables and files of pip and uv; pip's come first."""
     environ = os.environ if environ is None else environ
     pip, uv = _pip(environ), _uv(environ)
     ca_file = pip.ca_file or environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
@@ -77,7 +77,7 @@ def _pip(environ: Mapping[str, str]) -> IndexSettings:
 
 
 def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Its files in the order in which they override each other."""
+    """pip's files; a later one overrides those before it."""
     named = environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return
@@ -102,7 +102,7 @@ def _read_ini(file: Path) -> dict[str, str]:
     try:
         parser.read_string(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, configparser.Error):
-        return {}  # pip itself says what is wrong with its files
+        return {}  # pip itself reports what is wrong with its files
     found: dict[str, str] = {}
     for section in PIP_SECTIONS:
         if parser.has_section(section):
@@ -115,13 +115,16 @@ def _uv(environ: Mapping[str, str]) -> IndexSettings:
     values: dict[str, Any] = {}
     for file in _uv_files(environ):
         values |= _read_toml(file)
-    named = [*_named(environ.get("UV_INDEX", "").split()), *_listed(values.get("index"))]
+    named = [
+        *_parse_named(environ.get("UV_INDEX", "").split()),
+        *_index_tables(values.get("index")),
+    ]
     plain = [
-        *_named([environ.get("UV_DEFAULT_INDEX") or ""]),
+        *_parse_named([environ.get("UV_DEFAULT_INDEX") or ""]),
         ("", environ.get("UV_INDEX_URL") or str(values.get("index-url") or "")),
     ]
     extra = environ.get("UV_EXTRA_INDEX_URL", "").split() or values.get("extra-index-url") or []
-    every = [*named, *plain, *_named([str(url) for url in extra])]
+    every = [*named, *plain, *_parse_named([str(url) for url in extra])]
     pages = re.split(r"[\s,]+", environ.get("UV_FIND_LINKS", "")) + [
         str(page) for page in values.get("find-links") or []
     ]
@@ -150,12 +153,12 @@ def _read_toml(file: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}  # uv itself says what is wrong with its file
+        return {}  # uv itself reports what is wrong with its file
     return found | (found.get("pip") or {})
 
 
-def _named(words: list[str]) -> list[tuple[str, str]]:
-    """uv's `name=address` or a bare address, each as name and address."""
+def _parse_named(words: list[str]) -> list[tuple[str, str]]:
+    """Pairs of name and address from uv's `name=address` or a bare address."""
     pairs = []
     for word in words:
         name, separator, url = word.partition("=")
@@ -164,14 +167,14 @@ def _named(words: list[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _listed(entries: Any) -> list[tuple[str, str]]:
-    """Name and address of each `[[index]]` of a uv.toml."""
+def _index_tables(entries: Any) -> list[tuple[str, str]]:
+    """Name and address of each `[[index]]` table of a uv.toml."""
     tables = [entry for entry in entries or [] if isinstance(entry, dict)]
     return [(str(table.get("name") or ""), str(table.get("url") or "")) for table in tables]
 
 
 def _with_credentials(name: str, url: str, environ: Mapping[str, str]) -> str:
-    """uv keeps the credentials of a named index in variables of that name."""
+    """The address with the credentials that uv's variables have for a named index."""
     key = re.sub(r"[^A-Z0-9]", "_", name.upper())
     user, password = (environ.get(f"UV_INDEX_{key}_{part}") for part in ("USERNAME", "PASSWORD"))
     parts = urlsplit(url)

