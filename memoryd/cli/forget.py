@@ -24,7 +24,7 @@ from memoryd.cli.output import (
 from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
 from memoryd.cli.target import where
-from memoryd.client.owner import Culled, OwnerClient
+from memoryd.client.owner import ForgetResult, OwnerClient
 from memoryd.client.types import Memory
 from memoryd.errors import InvalidInput, NotFound
 
@@ -132,7 +132,7 @@ async def _forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]
                 return gone
 
 
-def _preview(found: Culled, options: argparse.Namespace) -> None:
+def _preview(found: ForgetResult, options: argparse.Namespace) -> None:
     if options.json:
         say_json({**found, "dry_run": True})
         return

@@ -13,7 +13,7 @@ from memoryd import files
 from memoryd.cli.daemon import end_running, running
 from memoryd.cli.output import clean, counted, note, say, say_json, size
 from memoryd.cli.target import settings, target, where
-from memoryd.client.owner import BackedUp, OwnerClient
+from memoryd.client.owner import BackupResult, OwnerClient
 from memoryd.errors import DaemonUnavailable, MemorydError, StoreError
 
 REAPPEARS, LOOK_AGAIN = 10.0, 0.25  # seconds for a daemon to be found, and between two looks
@@ -107,12 +107,12 @@ def _connect(options: argparse.Namespace) -> OwnerClient:
     return OwnerClient(**where(options), start=True, timeout=PATIENCE)
 
 
-async def _backup(options: argparse.Namespace) -> BackedUp:
+async def _backup(options: argparse.Namespace) -> BackupResult:
     async with _connect(options) as daemon:
         return await daemon.backup()
 
 
-async def _rescue(options: argparse.Namespace, folder: str | None) -> BackedUp:
+async def _rescue(options: argparse.Namespace, folder: str | None) -> BackupResult:
     """Never starts a daemon: a new one would hold nothing. One whose directory is gone makes
     itself reachable again within seconds."""
     until = time.monotonic() + REAPPEARS

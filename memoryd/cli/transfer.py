@@ -28,7 +28,7 @@ from memoryd.cli.jsonl import Writer
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
-from memoryd.client.owner import Arrived, OwnerClient
+from memoryd.client.owner import ImportResult, OwnerClient
 from memoryd.errors import InvalidInput, MemorydError
 
 BATCH, BATCH_BYTES = 64, 256_000  # of one call; the daemon bounds a message
@@ -101,7 +101,7 @@ class Report:
     lines: list[dict[str, Any]] = field(default_factory=list)
     masked: int = 0
 
-    def take(self, number: int, memory: dict[str, Any], arrived: Arrived) -> None:
+    def take(self, number: int, memory: dict[str, Any], arrived: ImportResult) -> None:
         self.counts[arrived["outcome"]] += 1
         self.masked += arrived.get("masked", False)
         if arrived["outcome"] in ("kept", "refused") or arrived.get("masked"):
@@ -143,7 +143,7 @@ async def _send(
     memories: list[dict[str, Any]],
     header: jsonl.Header,
     options: argparse.Namespace,
-) -> list[Arrived]:
+) -> list[ImportResult]:
     return await daemon.import_batch(
         memories,
         model=header.model,

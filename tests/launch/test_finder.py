@@ -310,7 +310,7 @@ def test_an_owner_has_its_time_and_is_named_then(
     assert not (data / "daemon.start").exists()  # nothing was started
 
 
-def test_an_owner_at_another_socket_than_the_named_one_is_told(data: Path) -> None:
+def test_an_owner_at_another_socket_than_the_named_one_is_error_from_wire(data: Path) -> None:
     with own(data) as owner:
         owner.listening(str(data / "there"), managed=False)
         given = {"--data-dir": str(data), "--socket": str(data / "here")}
@@ -399,7 +399,7 @@ async def test_a_client_refuses_the_daemon_of_other_memories(tmp_path: Path) -> 
 
 async def test_a_daemon_that_hangs_is_named(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts, but does not answer."""
-    monkeypatch.setattr(connection, "PROMPT_GREETING", 0.1)
+    monkeypatch.setattr(connection, "LISTENER_HANDSHAKE_TIMEOUT", 0.1)
     known(data, data / "s", pid=4242)
     with listening(data / "s"), pytest.raises(DaemonUnreachable, match="Process 4242") as caught:
         async with Client(data_dir=data, start=True):
