@@ -28,7 +28,7 @@ from memoryd.cli.main import main
 from memoryd.cli.store import _copy
 from memoryd.doors.tokens import BadToken, read_token
 from memoryd.errors import ConfigError, MemorydError, StoreError, UnsafeFiles
-from memoryd.launch.target import names_path
+from memoryd.launch.target import may_set_path
 from memoryd.owner import own
 from memoryd.ports import Identity, Seen, Snapshot
 from memoryd.service.manager import write as write_unit
@@ -250,7 +250,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Any]] = {
     "clock.json": (lambda folder: ClockFile(folder).load(), None),
     "index.snapshot": (lambda folder: FileShelf(folder / "index.snapshot").load(), None),
     "rewritten.json": (swap.mark, {}),
-    "config.yaml": (lambda folder: names_path(folder / "config.yaml"), True),
+    "config.yaml": (lambda folder: may_set_path(folder / "config.yaml"), True),
     BACKUP: (backup_file.newest_in, None),
 }
 

@@ -35,7 +35,7 @@ from memoryd.errors import (
     MemorydError,
     StoreBusy,
 )
-from memoryd.launch.target import config_in_use, named_socket, names_path, told_data_dir
+from memoryd.launch.target import config_in_use, may_set_path, named_data_dir, named_socket
 from memoryd.places import forbid_core_dumps
 
 BUSY_EXIT = 3  # another daemon serves this directory: nothing is wrong
@@ -71,7 +71,7 @@ def serve(options: argparse.Namespace) -> int:
 def note_config(options: argparse.Namespace, data_dir: Path) -> None:
     """Tell those who read no YAML which data directory the configuration file names."""
     file = config_in_use(given(options))
-    if file and not told_data_dir(given(options)) and names_path(file):
+    if file and not named_data_dir(given(options)) and may_set_path(file):
         daemon_record.note_config(file, data_dir)
 
 

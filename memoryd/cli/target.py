@@ -11,9 +11,9 @@ from memoryd.launch.target import (
     FLAGS,
     Target,
     config_in_use,
+    may_set_path,
+    named_data_dir,
     named_socket,
-    names_path,
-    told_data_dir,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _configured(options: argparse.Namespace) -> Path | None:
     and the file may."""
     flags = given(options)
     file = config_in_use(flags)
-    if told_data_dir(flags) or file is None or not names_path(file):
+    if named_data_dir(flags) or file is None or not may_set_path(file):
         return None
     from memoryd.config import data_dir_in
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from memoryd import places
-from memoryd.launch.target import Target, told_data_dir
+from memoryd.launch.target import Target, named_data_dir
 from memoryd.places import absolute
 from memoryd.service.launchd import Launchd
 from memoryd.service.manager import Command, Done, Manager, NoManager, ServiceError
@@ -18,7 +18,7 @@ __all__ = ["Command", "Done", "Manager", "NoManager", "ServiceError", "command",
 
 def command(target: Target) -> Command:
     """The command that serves what flags or the environment name, from any directory."""
-    told = told_data_dir(target.given)
+    told = named_data_dir(target.given)
     given = {
         "--config": target.given.get("--config") or os.environ.get("MEMORYD_CONFIG"),
         "--data-dir": told and str(told),
