@@ -315,7 +315,7 @@ def test_an_export_replaces_a_link_and_refuses_a_pipe(
     (tmp_path / "export.jsonl.part").symlink_to(victim)
     target.symlink_to(victim)
     os.mkfifo(pipe)
-    assert "is there already" in home.run("sdk", "export", str(target), fails=1).stderr
+    assert "already exists" in home.run("sdk", "export", str(target), fails=1).stderr
     home.run("sdk", "export", str(target), "--overwrite")
     assert not target.is_symlink()
     assert victim.read_text() == PRECIOUS

@@ -1,6 +1,6 @@
 """The command line: one verb, one function, one call on the daemon.
 
-A verb is named here and imported when it runs, so that a quick one stays quick. Failures print
+A verb is imported only when it runs, so that quick ones stay quick. Failures print
 `Error:` and `Try:` to stderr, or with --json an `error` to stdout, and exit 1; wrong usage exits
 2, Ctrl-C 130.
 """
@@ -22,7 +22,7 @@ from memoryd.cli.output import complain, use_any_terminal
 from memoryd.errors import MemorydError
 
 WRONG_USAGE = 2
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+INTERRUPTED = 130  # the exit code that shells use: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,16 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        pass  # the reader went away, as `head` does
+        pass  # the reader closed the pipe, as `head` does
     except OSError as exc:  # a full disk behind `> file`
         sys.stderr.write(f"Error: The output cannot be written: {exc.strerror}.\n")
-    # Python would try to write what is left once more at its end.
+    # Else Python would try to write the rest again when it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 def _run(words: list[str]) -> int:
-    """The same, with every failure told."""
+    """Run one verb and report its failure; the exit code."""
     as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
         options = parser().parse_args(words)
@@ -58,8 +58,9 @@ def _run(words: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         raise
-    except Exception as exc:  # a traceback helps nobody at a prompt
-        sentence = f"memoryd failed with {type(exc).__name__}."  # its words can quote a memory
+    except Exception as exc:  # no traceback: it does not help at a prompt
+        # The type alone: the message can quote a memory.
+        sentence = f"memoryd failed with {type(exc).__name__}."
         hint = "Run: memoryd doctor"
         complain(MemorydError(sentence, code="internal", hint=hint), as_json=as_json)
     return 1
@@ -90,7 +91,7 @@ def parser() -> Parser:
     return top
 
 
-Verbs = Any  # argparse keeps the type of its verbs to itself
+Verbs = Any  # argparse does not export the type
 
 
 def _add_daemon_verbs(verbs: Verbs) -> None:
@@ -207,7 +208,7 @@ def _add_machine_verbs(verbs: Verbs) -> None:
 def _add(verbs: Verbs, name: str, place: str, text: str) -> Parser:
     verb: Parser = verbs.add_parser(name, help=text, description=text)
     verb.set_defaults(verb=f"memoryd.cli.{place}", json=False)
-    # Suppressed, or the verb's default would undo the same flag given before it.
+    # Suppressed: the verb's default would overwrite the same flag given before the verb.
     _add_places(verb, default=argparse.SUPPRESS)
     return verb
 

@@ -17,7 +17,7 @@ __all__ = ["Command", "Done", "Manager", "NoManager", "ServiceError", "command",
 
 
 def command(target: Target) -> Command:
-    """The command that serves what flags or the environment name, from any directory."""
+    """The command that serves this target, independent of environment and working directory."""
     told = named_data_dir(target.given)
     given = {
         "--config": target.given.get("--config") or os.environ.get("MEMORYD_CONFIG"),
@@ -30,7 +30,7 @@ def command(target: Target) -> Command:
 
 
 def _executable() -> tuple[str, ...]:
-    """The installed command of this very installation; else the interpreter with the module."""
+    """The `memoryd` command of this installation; else the interpreter with the module."""
     beside = Path(sys.executable).parent / "memoryd"
     if os.access(beside, os.X_OK):
         return (str(beside),)
@@ -38,7 +38,7 @@ def _executable() -> tuple[str, ...]:
 
 
 def manager(command: Command) -> Manager:
-    """The one of this platform. Raises ServiceError."""
+    """The service manager of this platform. Raises ServiceError."""
     if sys.platform == "darwin":
         return Launchd(command)
     if sys.platform == "win32":
