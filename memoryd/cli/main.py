@@ -102,7 +102,7 @@ def _add_daemon_verbs(verbs: Verbs) -> None:
     restart = _add(verbs, "restart", "start:restart", "stop the daemon and start it again")
     status = _add(verbs, "status", "daemon:status", "show what the daemon does and holds")
     stop = _add(verbs, "stop", "daemon:stop", "stop the daemon once its calls are done")
-    stop.add_argument("--kill", action="store_true", help="end one that hangs, by force")
+    stop.add_argument("--kill", action="store_true", help="kill a daemon that hangs")
     logs = _add(verbs, "logs", "logs:logs", "show the log of a daemon in the background")
     logs.add_argument(
         "-n", "--lines", type=values.count, default=50, metavar="N", help="how many lines"
@@ -158,14 +158,14 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         "file", metavar="FILE", nargs="?", default="-", help="without it, or with -, to stdout"
     )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
-    export.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     take = _add(verbs, "import", "transfer:take_in", "read memories from an export")
     take.add_argument("file", metavar="FILE", help="- reads stdin")
     take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
     take.add_argument(
         "--trust-vectors",
         action="store_true",
-        help="use the vectors in FILE unseen; only for an export of your own",
+        help="use the vectors in FILE unchecked; only for an export of your own",
     )
     _add_json(forget, export, take)
 
@@ -173,7 +173,7 @@ def _add_governing_verbs(verbs: Verbs) -> None:
 def _add_store_verbs(verbs: Verbs) -> None:
     backup = _add(verbs, "backup", "store:backup", "copy all memories into one file, verified")
     backup.add_argument("folder", metavar="DIR", nargs="?", help="folder for a second copy")
-    restore = _add(verbs, "restore", "store:restore", "bring the memories of a backup back")
+    restore = _add(verbs, "restore", "store:restore", "restore the memories of a backup")
     restore.add_argument("file", metavar="FILE", help="a file that `memoryd backup` wrote")
     restore.add_argument(
         "--replace", action="store_true", help="delete the memories that are there"
@@ -185,7 +185,7 @@ def _add_store_verbs(verbs: Verbs) -> None:
     purge = _add(
         verbs, "purge", "store:purge", "erase forgotten memories from all files but backups"
     )
-    sweep = _add(verbs, "sweep", "store:sweep", "delete expired memories without waiting")
+    sweep = _add(verbs, "sweep", "store:sweep", "delete expired memories now")
     sweep.add_argument(
         "--now", action="store_true", help="also after a leap of the clock: date and time are right"
     )
@@ -228,7 +228,7 @@ def _add_common(*verbs: argparse.ArgumentParser) -> None:
             type=values.pair,
             action="append",
             metavar="KEY=VALUE",
-            help="may be repeated; a value that is JSON is taken as such",
+            help="may be repeated; a value that is JSON is parsed",
         )
 
 

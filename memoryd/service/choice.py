@@ -18,10 +18,10 @@ __all__ = ["Command", "Done", "Manager", "NoManager", "ServiceError", "command",
 
 def command(target: Target) -> Command:
     """The command that serves this target, independent of environment and working directory."""
-    told = named_data_dir(target.given)
+    named = named_data_dir(target.given)
     given = {
         "--config": target.given.get("--config") or os.environ.get("MEMORYD_CONFIG"),
-        "--data-dir": told and str(told),
+        "--data-dir": named and str(named),
         "--socket": target.socket and str(target.socket),
     }
     flags = [word for flag, path in given.items() if path for word in (flag, str(absolute(path)))]
