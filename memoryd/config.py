@@ -21,11 +21,11 @@ from memoryd.hosts import check_hosts
 from memoryd.places import config_file
 from memoryd.settings import SECTIONS, TYPES, Config, keys, variable
 
-# Short variables for what every process of one installation must agree on.
+# Short names for variables that every process of one installation must agree on.
 DATA_DIR = "memory.path"
 SHORT_VARIABLES = {"MEMORYD_DATA_DIR": DATA_DIR}
 Found = dict[str, tuple[object, str]]  # key -> value and where it was set
-NOT_SETTINGS = {"MEMORYD_CONFIG", "MEMORYD_SOCKET"}  # read by whoever starts or connects
+NOT_SETTINGS = {"MEMORYD_CONFIG", "MEMORYD_SOCKET"}  # say which daemon is meant; see `launch`
 
 
 def load(
@@ -33,10 +33,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> Config:
-    """The configuration from file, environment and flags; raises ConfigError.
+    """The configuration from file, environment and flags. Raises ConfigError.
 
-    `file` None: MEMORYD_CONFIG, else the user's file if there is one. `flags` maps
-    `section.key` to a value; a flag that is None was not given.
+    `file` None: MEMORYD_CONFIG, else the user's file if it exists. `flags` maps `section.key` to a
+    value; None means not given.
     """
     config = Config()
     for found in sources(file, environ, flags):
@@ -50,7 +50,7 @@ def sources(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> tuple[Found, ...]:
-    """What file, environment and flags set; the later wins. Arguments as for `load`."""
+    """What file, environment and flags set; later ones win. Arguments as for `load`."""
     environ = os.environ if environ is None else environ
     named = file or (Path(environ["MEMORYD_CONFIG"]) if environ.get("MEMORYD_CONFIG") else None)
     given = {k: v for k, v in (flags or {}).items() if v is not None}
@@ -62,8 +62,8 @@ def sources(
 
 
 def data_dir_in(file: Path) -> Path | None:
-    """The data directory that a configuration file names; None if it names none. Nothing else in
-    the file is checked: whoever looks for a daemon need not know every setting."""
+    """The data directory that a configuration file names; None if it names none. Checks no other
+    setting: a client that looks for a daemon need not know them all. Raises ConfigError."""
     found = _from_file(file, required=True).get(DATA_DIR)
     if found is None:
         return None
@@ -92,7 +92,9 @@ def _from_file(path: Path, *, required: bool) -> Found:
     except FileNotFoundError as exc:
         if not required:
             return {}
-        raise ConfigError(f"There is no configuration file {where}.") from exc
+        raise ConfigError(
+            f"There is no configuration file {where}.", hint="Check --config and MEMORYD_CONFIG."
+        ) from exc
     except files.NotAFile as exc:
         raise ConfigError(f"The configuration file cannot be read: {exc.strerror}.") from exc
     except (OSError, UnicodeDecodeError) as exc:
@@ -102,7 +104,7 @@ def _from_file(path: Path, *, required: bool) -> Found:
         raise ConfigError(f"The configuration file {where} is not valid YAML: {problem}.") from exc
     found = _flatten(data, where)
     if isinstance(named := found.get(DATA_DIR, ("",))[0], str) and named:
-        # Beside the file, not where some process happens to be: they would disagree.
+        # Relative to the file, not to the working directory, which differs between processes.
         found[DATA_DIR] = (str(path.absolute().parent / Path(named).expanduser()), where)
     return found
 
@@ -111,7 +113,10 @@ def _flatten(data: object, where: str) -> Found:
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise ConfigError(f"{where} must hold sections such as `memory:`, not a bare value.")
+        raise ConfigError(
+            f"{where} must contain sections such as `memory:`, not a bare value.",
+            hint="Run: memoryd config --default",
+        )
     found: Found = {}
     for section, values in data.items():
         if section in keys():
@@ -144,7 +149,7 @@ def _from_environment(environ: Mapping[str, str]) -> Found:
 
 
 def _parse_text(key: str, text: str) -> object:
-    """A variable's text as the YAML it would be in the file; a string setting stays text."""
+    """The value of a variable, parsed as YAML unless the setting is a string or a path."""
     import yaml
 
     section, _, name = key.partition(".")
@@ -170,7 +175,8 @@ def _unknown(key: str, known: list[str], where: str) -> ConfigError:
 
 
 def _checked(key: str, value: object, where: str) -> object:
-    """`value` as the type of the setting, in its range; ConfigError names key and place."""
+    """`value` converted to the type of the setting. Raises ConfigError if it has another type or is
+    out of range."""
     section, _, name = key.partition(".")
     wanted = TYPES[section][name]
     converted = _converted(value, wanted)
@@ -187,7 +193,7 @@ def _checked(key: str, value: object, where: str) -> object:
 
 
 def _converted(value: object, wanted: Any) -> object | None:
-    """The value as a `wanted`, or None where it is not one. True is not a number."""
+    """The value converted to the type `wanted`; None if it is not one. True is not a number."""
     if get_origin(wanted) is Literal:
         return value if value in get_args(wanted) else None
     if wanted is bool:
@@ -216,7 +222,7 @@ def _is_text(value: object) -> bool:
 
 
 def _texts(value: object) -> tuple[str, ...] | None:
-    """A list of texts; in a variable they may stand between commas."""
+    """A list of strings, or one string split at commas; None for anything else."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
@@ -267,5 +273,5 @@ def _check_zone(name: str, where: str) -> None:
         raise ConfigError(
             f"`memory.timezone` names no known time zone: {name!r} ({where}).",
             code="config_wrong_type",
-            hint="Use a name such as Europe/Vienna, or leave it empty for the system's.",
+            hint="Use a name such as Europe/Vienna, or leave it empty for the system's time zone.",
         ) from exc

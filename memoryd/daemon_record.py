@@ -1,12 +1,12 @@
-"""Where the daemon of a data directory listens: a small file in that directory.
+"""The record of a daemon: a small file in its data directory that says where it listens.
 
-Whoever holds `daemon.lock` writes `daemon.json` beside it, so a client that knows the directory
-finds the daemon, whatever environment either of them was started with. The file is a hint, never
-a proof: a killed daemon leaves it behind, so a socket that nobody listens on is passed over. It
-is followed only if it is a file of ours that nobody else could have written.
+The process that holds `daemon.lock` writes `daemon.json` beside it, so a client that knows the
+directory finds the daemon, whatever environment either of them has. The file may be stale, as a
+killed daemon leaves it behind: clients skip a socket on which no process listens. It is trusted
+only if it belongs to this user and no other user can write to it.
 
-Which directory a configuration file names is noted too (`config-*.json` in the default data
-directory): shim and client read no YAML, and look there.
+A note for each configuration file says which directory it names (`config-*.json` in the default
+data directory): shim and client read no YAML, and read the note.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 from memoryd import files, places
 
 NAME, LOCK = "daemon.json", "daemon.lock"
-WORKER_LOCK = "lock"  # of the store worker, which has ChromaDB open
-LARGEST = 16_384  # bytes of such a file
+WORKER_LOCK = "lock"  # held by the store worker, which has ChromaDB open
+MAX_FILE_BYTES = 16_384  # read of a record or note
 STARTING, LISTENING = "starting", "listening"
-MANAGED = "managed"  # the service manager listens, and starts a daemon for whoever connects
-ANNOUNCEMENT = "memoryd-daemon "  # how the line begins that tells a starter where the daemon is
+MANAGED = "managed"  # the service manager listens, and starts a daemon on the first connection
+ANNOUNCEMENT = "memoryd-daemon "  # prefix of the line on stderr that says where a daemon listens
 
 
 class Record(NamedTuple):
-    """What is known of a daemon. `pid` is 0 while only the service manager listens; `socket` is
-    empty while it is starting."""
+    """Where a daemon listens. `pid` is 0 while only the service manager listens; `socket` is empty
+    while the daemon is starting."""
 
     pid: int
     socket: str
@@ -40,7 +40,7 @@ class Record(NamedTuple):
     version: str
 
     def line(self) -> str:
-        """As an announcement."""
+        """The record as an announcement."""
         return ANNOUNCEMENT + json.dumps(self._asdict()) + "\n"
 
 
@@ -50,7 +50,7 @@ def read(data_dir: Path) -> Record | None:
 
 
 def parse(found: dict[str, Any]) -> Record | None:
-    """A record from its JSON."""
+    """A record from its JSON; None if a field is missing or of the wrong type."""
     values = [found.get(name) for name in Record._fields]
     kinds = [int, str, str, str, str, str]
     if any(type(value) is not kind for value, kind in zip(values, kinds, strict=True)):
@@ -60,7 +60,7 @@ def parse(found: dict[str, Any]) -> Record | None:
 
 
 def announced(text: str) -> Record | None:
-    """The last announcement in a daemon's first words."""
+    """The last announcement in a daemon's startup output; None if there is none."""
     lines = [line for line in text.splitlines() if line.startswith(ANNOUNCEMENT)]
     if not lines:
         return None
@@ -71,7 +71,7 @@ def announced(text: str) -> Record | None:
 
 
 def write(record: Record) -> None:
-    """Put it in the place of the one before."""
+    """Replace the record of its data directory."""
     write_private(Path(record.data_dir) / NAME, record._asdict())
 
 
@@ -80,8 +80,8 @@ def remove(data_dir: Path) -> None:
 
 
 def lock_holder(data_dir: Path) -> int | None:
-    """The process that holds the lock of a data directory, 0 if it has no name; None if nobody
-    does, as far as can be seen."""
+    """The pid of the process that holds the lock of a data directory, 0 if it is not known which;
+    None if no process does, or the lock cannot be read."""
     try:
         handle = files.open_file(data_dir / LOCK, os.O_RDWR)
     except OSError:
@@ -89,8 +89,8 @@ def lock_holder(data_dir: Path) -> int | None:
     try:
         said = os.pread(handle, 20, 0).strip()
         pid = int(said) if said.isdigit() else 0
-        # Looking takes the lock for a moment. A daemon that starts just then would be refused,
-        # so only look where there is somebody to hold it.
+        # The check takes the lock for a moment, and would refuse a daemon that starts just then.
+        # So check only if the process in the file is alive.
         if pid and not places.is_alive(pid):
             return None
         return None if places.try_lock(handle) else pid
@@ -99,7 +99,7 @@ def lock_holder(data_dir: Path) -> int | None:
 
 
 def worker_holder(data_dir: Path) -> int | None:
-    """The same for the store worker, which has a lock of its own."""
+    """As `lock_holder`, for the store worker's own lock."""
     try:
         handle = files.open_file(data_dir / WORKER_LOCK, os.O_RDWR)
     except OSError:
@@ -116,7 +116,7 @@ def worker_holder(data_dir: Path) -> int | None:
 
 
 def has_open(pid: int, file: Path) -> bool:
-    """Whether a process has this file open; true where the system does not tell."""
+    """Whether a process has this file open; without /proc, whether it is alive."""
     folder = Path(f"/proc/{pid}/fd")
     if not folder.is_dir():
         return places.is_alive(pid)
@@ -129,34 +129,34 @@ def has_open(pid: int, file: Path) -> bool:
 
 
 def note_config(file: Path, data_dir: Path) -> None:
-    """Remember which data directory a configuration file names, as it is now."""
-    with contextlib.suppress(OSError):  # whoever misses the note asks a daemon, which is slower
+    """Note which data directory a configuration file names, in its present version."""
+    with contextlib.suppress(OSError):  # without the note clients start a daemon, which is slower
         places.data_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
-        note = {"file": str(file), "stamp": _stamp(file), "data_dir": str(data_dir)}
-        write_private(_note(file), note)
+        note = {"file": str(file), "stamp": _file_stamp(file), "data_dir": str(data_dir)}
+        write_private(_note_path(file), note)
 
 
 def noted_config(file: Path) -> Path | None:
-    """The data directory that this configuration file names; None if it was changed since."""
-    found = read_private(_note(file))
+    """The noted data directory of a configuration file; None if the file has changed since."""
+    found = read_private(_note_path(file))
     with contextlib.suppress(OSError):
-        if found.get("file") == str(file) and found.get("stamp") == _stamp(file):
+        if found.get("file") == str(file) and found.get("stamp") == _file_stamp(file):
             named = found.get("data_dir")
             return Path(named) if isinstance(named, str) and os.path.isabs(named) else None
     return None
 
 
-def _note(file: Path) -> Path:
+def _note_path(file: Path) -> Path:
     return places.data_dir() / f"config-{binascii.crc32(os.fsencode(file)):08x}.json"
 
 
-def _stamp(file: Path) -> list[int]:
+def _file_stamp(file: Path) -> list[int]:
     found = file.stat()
     return [found.st_mtime_ns, found.st_ctime_ns, found.st_size]
 
 
 def read_private(path: Path) -> dict[str, Any]:
-    """The JSON object in a file that only we can have written; empty if it is not such a file."""
+    """The JSON object in a file that only this user can write; empty if it is no such file."""
     try:
         handle = files.open_file(path, os.O_RDONLY)
     except OSError:
@@ -165,19 +165,19 @@ def read_private(path: Path) -> dict[str, Any]:
         if not is_private(os.fstat(handle)):
             return {}
         try:
-            found = json.loads(file.read(LARGEST))
+            found = json.loads(file.read(MAX_FILE_BYTES))
         except (OSError, ValueError, RecursionError):
             return {}
     return found if isinstance(found, dict) else {}
 
 
 def is_private(found: os.stat_result) -> bool:
-    """Whether it is a file of ours that nobody else can write to."""
+    """Whether the file belongs to this user and no other user can write to it."""
     return files.is_ours(found) and not (hasattr(os, "getuid") and found.st_mode & 0o022)
 
 
 def write_private(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON object so that a reader finds all of it or what was there before."""
+    """Write a JSON object atomically: a reader finds the old content or the new."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     with files.replacing(path, part, durable=False) as file:
         file.write(json.dumps(value).encode())

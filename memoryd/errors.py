@@ -1,30 +1,30 @@
 """Every error memoryd raises on purpose. Each has a stable code, a sentence and a hint.
 
 MemorydError
-├── InvalidInput       a request that cannot be served as asked; nothing was changed
+├── InvalidInput       the request was refused; nothing was changed
 ├── NotFound           no memory has this id or name
 ├── ConfigError        a setting that is unknown, of the wrong type or out of range
-├── UnsafeFiles        others could reach the memories or the socket
-├── StoreError         the store could not do it
-│   ├── StoreBusy          another process has this store open
+├── UnsafeFiles        other users can reach the memories or the socket
+├── StoreError         the store refused an operation, or it failed
+│   ├── StoreBusy          another process has the data directory
 │   ├── StoreMismatch      the store was made for another model or schema
-│   └── StoreUnavailable   the store cannot be reached, or its worker keeps dying
-├── DaemonUnavailable  nobody answers, or not as a memoryd; the call was not made
-│   ├── DaemonNotStarted   it was to be started, and could not be
-│   └── DaemonUnreachable  a process has the data directory, but cannot be talked to
-├── WrongDaemon        the one that answers serves another data directory
-├── OutOfMemory        there is not enough RAM for this now
-└── EmbedError         the embedding model could not do it
+│   └── StoreUnavailable   the store cannot be reached, or its worker keeps crashing
+├── DaemonUnavailable  no daemon answers; the call was not made
+│   ├── DaemonNotStarted   a daemon could not be started
+│   └── DaemonUnreachable  a process has the data directory but does not answer
+├── WrongDaemon        the daemon that answers serves another data directory
+├── OutOfMemory        there is not enough RAM
+└── EmbedError         the embedding model is missing or failed
     ├── ModelMissing       no source has the model
-    ├── ModelCorrupt       the files are not what they should be
-    └── BadVector          the model returned a vector that cannot be compared
+    ├── ModelCorrupt       a model file has the wrong hash or shape
+    └── BadVector          a vector is not finite, zero or of the wrong dimension
 """
 
 from __future__ import annotations
 
 
 class MemorydError(Exception):
-    """Base of the tree. `code` never changes once released; the sentence may."""
+    """Base of the tree. `code` never changes once released; the message may."""
 
     code = "memoryd_error"
     hint = ""
@@ -39,25 +39,25 @@ class MemorydError(Exception):
 
 
 class InvalidInput(MemorydError):
-    """The request is refused before anything is changed; `code` says which check refused it."""
+    """The request was refused before anything was changed; `code` says by which check."""
 
     code = "invalid_input"
 
 
 class NotFound(MemorydError):
-    """No living memory has the id or name that was given."""
+    """No memory has this id or name, or it has expired."""
 
     code = "not_found"
     hint = "Search for it, or check the id."
 
 
 class OutOfMemory(MemorydError):
-    """The system has no memory for this; nothing was changed."""
+    """The system is out of memory; nothing was changed."""
 
     code = "out_of_memory"
-    hint = "Free some memory, or send less at a time, and try again."
+    hint = "Free some RAM, or send less at a time, then try again."
 
-    def __init__(self, message: str = "There is not enough memory for this now.") -> None:
+    def __init__(self, message: str = "There is not enough RAM for this now.") -> None:
         super().__init__(message)
 
 
@@ -69,13 +69,13 @@ class DaemonUnavailable(MemorydError):
 
 
 class DaemonNotStarted(DaemonUnavailable):
-    """A daemon was started for this call and ended at once, or could not be started."""
+    """A daemon could not be started for this call, or ended before it listened."""
 
     hint = ""
 
 
 class DaemonUnreachable(DaemonUnavailable):
-    """A process holds the data directory, so none can be started, and it does not answer."""
+    """A process holds the data directory but does not answer, so no daemon can be started."""
 
     code = "daemon_unreachable"
     hint = ""
@@ -85,7 +85,7 @@ class WrongDaemon(MemorydError):
     """The daemon at the socket serves another data directory than the one that was named."""
 
     code = "daemon_of_other_data"
-    hint = "Name the --socket or the --data-dir of the right daemon."
+    hint = "Name the right daemon by --socket or --data-dir."
 
 
 class ConfigError(MemorydError):
@@ -95,23 +95,23 @@ class ConfigError(MemorydError):
 
 
 class UnsafeFiles(MemorydError):
-    """A file or directory is not its owner's alone; `code` says in which way."""
+    """Other users can reach a file or directory, or it is not what it should be; `code` says."""
 
     code = "files_unsafe"
 
 
 class StoreError(MemorydError):
-    """The store refused or failed an operation; nothing of that operation was kept."""
+    """The store refused an operation or it failed; nothing of it was kept."""
 
     code = "store_failed"
-    hint = "Try again; if it stays, look at the log."
+    hint = "Try again; if it fails again, look at the log."
 
 
 class StoreBusy(StoreError):
     """Another process holds the data directory."""
 
     code = "store_busy"
-    hint = "One memoryd serves a data directory: use the one that runs, or name another directory."
+    hint = "Use the daemon that runs, or choose another data directory with --data-dir."
 
 
 class StoreMismatch(StoreError):
@@ -121,14 +121,14 @@ class StoreMismatch(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be reached, or its worker died again while retrying."""
+    """The store cannot be reached, or its worker crashed again on the retry."""
 
     code = "store_unavailable"
 
 
 class EmbedError(MemorydError):
-    """The embedding model could not serve. `tried`: where a model was looked for, each with the
-    reason why it is not used."""
+    """The embedding model is missing or failed. `tried`: each place where a model was looked for,
+    with the reason why it is not used."""
 
     code = "embed_failed"
     tried: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ class ModelMissing(EmbedError):
 
 
 class ModelCorrupt(EmbedError):
-    """A model file does not have the hash or the shape it should have."""
+    """A model file has the wrong hash or shape."""
 
     code = "model_corrupt"
     hint = "Remove the damaged file and try again."

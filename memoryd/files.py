@@ -1,10 +1,10 @@
-"""Opening files of ours: never through a link, and never waiting for what is not a file.
+"""Open files safely: never through a link, and never something that is not a regular file.
 
-A link in the place of a file would have us write somewhere else; a pipe would have us wait for
-ever. So a file is opened only if it is a regular file of this user, and a file that is made anew
-is written under another name and renamed, which replaces whatever lies in its place.
+Through a link in the place of a file we would write somewhere else; a pipe would block for ever.
+So a file is opened only if it is a regular file of this user, and a new file is written under
+another name and renamed, which replaces whatever is at its path.
 
-Hard links are not told apart: they are regular files of this user under two names.
+Hard links are not detected: they are regular files of this user under two names.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import IO
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
-# Without blocking: a pipe without a writer would keep whoever opens it waiting.
+# Without blocking: opening a pipe that has no writer would block.
 NO_WAIT = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class NotAFile(OSError):
-    """Something else lies in the place of a file; `strerror` says what."""
+    """The path is not a regular file of this user; `strerror` says what it is."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(errno.EPERM, f"{path} {what}")
 
 
 def open_file(path: Path, flags: int, *, named: bool = False) -> int:
-    """A descriptor of a regular file of this user; NotAFile for anything else. What the user
-    `named` may be a link, and somebody else's."""
+    """A descriptor of a regular file of this user; NotAFile for anything else. `named`: the user
+    named the path, so it may be a link and belong to another user."""
     try:
         handle = os.open(path, flags | NO_WAIT | (0 if named else NO_LINKS), 0o600)
     except OSError as exc:
@@ -50,21 +50,21 @@ def open_file(path: Path, flags: int, *, named: bool = False) -> int:
 
 
 def open_anew(path: Path) -> int:
-    """A descriptor of an empty file that only its owner reads, in the place of what was there."""
+    """A descriptor of a new empty file that only its owner can read; replaces what was there."""
     path.unlink(missing_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_WAIT | NO_LINKS, 0o600)
 
 
 def read_text(path: Path, *, named: bool = False) -> str:
-    """What a file says; NotAFile for anything else in its place."""
+    """The text of a file; NotAFile if it is not a regular file."""
     with os.fdopen(open_file(path, os.O_RDONLY, named=named), encoding="utf-8") as file:
         return file.read()
 
 
 @contextmanager
 def replacing(path: Path, part: Path | None = None, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file that takes its place when it is whole and, if `durable`, on the disk; only its owner
-    reads it. If the block fails nothing is left. `part`: its name until then."""
+    """A private file that replaces `path` when the block ends, if `durable` after an fsync. If the
+    block fails, `path` is unchanged and nothing is left. `part`: its name until then."""
     part = part or path.with_name(f"{path.name}.part")
     with os.fdopen(open_anew(part), "wb") as file:
         try:
@@ -80,17 +80,17 @@ def replacing(path: Path, part: Path | None = None, *, durable: bool = True) -> 
 
 
 def touch(path: Path) -> None:
-    """Make an empty file if there is none."""
+    """Create an empty file if there is none."""
     os.close(open_file(path, os.O_WRONLY | os.O_CREAT))
 
 
 def is_ours(found: os.stat_result) -> bool:
-    """Whether it belongs to this user."""
+    """Whether the file belongs to this user."""
     return not hasattr(os, "getuid") or found.st_uid == os.getuid()
 
 
 def refuse_other(path: Path, *, named: bool = False, cause: OSError | None = None) -> None:
-    """NotAFile if something else than a file lies there."""
+    """NotAFile if the path exists and is not a regular file."""
     try:
         mode = os.stat(path, follow_symlinks=named).st_mode
     except OSError:

@@ -1,4 +1,5 @@
-"""Logging: events with keys, to stderr. stdout is the wire, and memory text is never logged."""
+"""Logging: events with keys, to stderr or a file. stdout is for the protocol; memory text is never
+logged."""
 
 from __future__ import annotations
 
@@ -17,37 +18,36 @@ from structlog.typing import Processor
 from memoryd import files
 from memoryd.errors import UnsafeFiles
 
-LOG_BYTES, LOG_FILES = 5_000_000, 3
+LOG_BYTES, LOG_BACKUPS = 5_000_000, 3
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
-    """Call before anything else runs: people's colours on a terminal, JSON otherwise."""
+    """Log to stderr, with colours on a terminal, else as JSON. Call before anything else runs."""
     on_terminal = sys.stderr.isatty()
     render = structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
     _configure(render, structlog.PrintLoggerFactory(sys.stderr), level)
-    _foreign()
+    _quiet_libraries()
 
 
 def log_to_file(path: Path, level: int = logging.INFO) -> None:
-    """The same as JSON into a file that only its owner reads, and that does not only grow.
-    UnsafeFiles if it cannot be such a file."""
+    """Log as JSON to a private file that is rotated. UnsafeFiles if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES)
+        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_BACKUPS)
     except OSError as exc:
         raise UnsafeFiles(
             f"The log {path} cannot be written: {exc.strerror}.",
             code="log_unwritable",
-            hint="Look at what lies there and remove it, or choose another --log-file.",
+            hint="Check what is at that path and remove it, or choose another --log-file.",
         ) from exc
     own = logging.Logger("memoryd", level)
     own.addHandler(handler)
     _configure(structlog.processors.JSONRenderer(), lambda *names: own, level)
-    _foreign()
+    _quiet_libraries()
 
 
 class _LogFile(RotatingFileHandler):
-    """A log that is opened only if it is a file of ours, also after each rotation."""
+    """Opens the log safely (see `files`), also after each rotation."""
 
     def _open(self) -> io.TextIOWrapper:
         handle = files.open_file(Path(self.baseFilename), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -68,14 +68,14 @@ def _configure(render: Processor, factory: Callable[..., Any], level: int) -> No
     )
 
 
-def _foreign() -> None:
-    """Libraries log through the standard logger, and may log what they were sent: warnings
-    only, and of these the name of the logger and no message."""
+def _quiet_libraries() -> None:
+    """Libraries use the standard logger, and their messages may contain memory text. So log only
+    their warnings, and of these only the name of the logger."""
     root = logging.getLogger()
-    root.handlers[:] = [_NoText()]
+    root.handlers[:] = [_NamesOnly()]
     root.setLevel(logging.WARNING)
 
 
-class _NoText(logging.Handler):
+class _NamesOnly(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger().warning("library", logger=record.name, level_of=record.levelname)

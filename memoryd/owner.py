@@ -1,6 +1,6 @@
 """Owning a data directory: the lock, and the record of where its daemon listens.
 
-Imports little, so that a second daemon is refused before it has loaded anything.
+Imports little, so that a second daemon is refused before it loads anything large.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.permissions import data_faults, refuse
 from memoryd.places import absolute, try_lock
 
-# Somebody who looks whether a lock is held has it for a moment.
-TRIES, PAUSE = 3, 0.02
+# A process that checks whether the lock is held takes it for a moment, so try more than once.
+LOCK_ATTEMPTS, LOCK_RETRY_DELAY = 3, 0.02
 
 
 class Owner:
@@ -35,39 +35,39 @@ class Owner:
         self._managed = False
 
     def starting(self, log: Path | None) -> None:
-        """A daemon comes up: who looks for it shall wait. With a log it was started in the
-        background, by somebody who reads what it says first."""
+        """Record that a daemon is starting, so that clients wait for it. With a `log` it was
+        started in the background, by a process that reads its startup output."""
         self._log = str(absolute(log)) if log else ""
         self._announce = log is not None
         daemon_record.write(self._record(os.getpid(), STARTING))
 
     def listening(self, socket: str, *, managed: bool) -> None:
-        """It listens, on a socket of the service manager if `managed`."""
+        """Record that it listens. `managed`: on a socket of the service manager."""
         self._socket, self._managed = socket, managed
-        told = self._record(os.getpid(), LISTENING)
-        daemon_record.write(told)
+        record = self._record(os.getpid(), LISTENING)
+        daemon_record.write(record)
         if self._announce:
-            announce(told)
+            announce(record)
 
     def stopping(self) -> None:
-        """It listens no more; where the service manager does, that is still the place."""
+        """Remove the record; if the service manager still listens, record that instead."""
         if self._managed:
             daemon_record.write(self._record(0, MANAGED))
         else:
             daemon_record.remove(self.data_dir)
 
     def is_in_place(self) -> bool:
-        """Whether the lock that we hold is the one at its path: it is not once the directory was
-        moved or deleted."""
+        """Whether the lock that we hold is still the file at its path; false once the directory
+        was moved or deleted."""
         try:
             return os.path.samestat(os.fstat(self._handle), os.stat(self.data_dir / LOCK))
         except OSError:
             return False
 
     def reclaim(self) -> None:
-        """Own the place again from which the directory was moved or deleted. StoreBusy if another
-        process has it by now, StoreError if it cannot be used."""
-        handle = _take(self.data_dir)
+        """Take the lock at the path again, after the directory was moved or deleted. StoreBusy if
+        another process has it by now, StoreError if it cannot be used."""
+        handle = _take_lock(self.data_dir)
         self.close()
         self._handle = handle
         daemon_record.write(self._record(os.getpid(), LISTENING))
@@ -81,18 +81,18 @@ class Owner:
 
 @contextmanager
 def own(data_dir: Path) -> Iterator[Owner]:
-    """Be the only process that uses this directory inside the block; StoreBusy if there is
-    another, UnsafeFiles if others can reach it."""
-    owner = Owner(data_dir, _take(data_dir))
+    """Hold the lock of a data directory inside the block. StoreBusy if another process has it,
+    UnsafeFiles if other users can reach the directory, StoreError if it cannot be used."""
+    owner = Owner(data_dir, _take_lock(data_dir))
     try:
-        daemon_record.remove(data_dir)  # of one that was killed
+        daemon_record.remove(data_dir)  # left by a daemon that was killed
         yield owner
     finally:
         owner.close()
 
 
-def _take(data_dir: Path) -> int:
-    """The handle of the lock, held."""
+def _take_lock(data_dir: Path) -> int:
+    """Take the lock; its descriptor."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         refuse(data_faults(data_dir))
@@ -103,44 +103,44 @@ def _take(data_dir: Path) -> int:
             code="store_unwritable",
             hint="Check that it exists, is yours and is writable, or choose another --data-dir.",
         ) from exc
-    if not _locked(handle):
+    if not _try_lock_often(handle):
         who = os.pread(handle, 20, 0)
         os.close(handle)
-        raise StoreBusy(_busy(data_dir, who))
+        raise StoreBusy(_busy_message(data_dir, who))
     os.ftruncate(handle, 0)
     os.pwrite(handle, str(os.getpid()).encode(), 0)
     return handle
 
 
-def announce(told: Record) -> None:
-    """Tell whoever started us where the daemon is, and that nobody need wait for us."""
-    sys.stderr.write(told.line())
+def announce(record: Record) -> None:
+    """Tell the process that started us where the daemon listens, and unlock the startup file."""
+    sys.stderr.write(record.line())
     sys.stderr.flush()
     if sys.platform != "win32":
         import fcntl
 
-        # The file that takes our first words is locked until now: one start at a time.
+        # stderr is the startup file, locked until now so that there is one start at a time.
         with contextlib.suppress(OSError):
             fcntl.flock(sys.stderr.fileno(), fcntl.LOCK_UN)
 
 
 def say(exc: MemorydError) -> None:
-    """Why there will be no daemon."""
+    """Write to stderr why the daemon does not start."""
     hint = exc.hint.removeprefix("Run: ")
     sys.stderr.write(f"Error: {exc.message}\n" + (f"Try: {hint}\n" if hint else ""))
 
 
-def _locked(handle: int) -> bool:
-    for attempt in range(TRIES):
+def _try_lock_often(handle: int) -> bool:
+    for attempt in range(LOCK_ATTEMPTS):
         if attempt:
-            time.sleep(PAUSE)
+            time.sleep(LOCK_RETRY_DELAY)
         if try_lock(handle):
             return True
     return False
 
 
-def _busy(data_dir: Path, pid: bytes) -> str:
+def _busy_message(data_dir: Path, pid: bytes) -> str:
     who = pid.decode(errors="replace").strip() or "unknown"
-    told = daemon_record.read(data_dir)
-    where = f", at {told.socket}" if told and told.state == LISTENING else ""
+    record = daemon_record.read(data_dir)
+    where = f", at {record.socket}" if record and record.state == LISTENING else ""
     return f"Another memoryd (process {who}) already serves {data_dir}{where}."

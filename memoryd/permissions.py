@@ -1,9 +1,9 @@
-"""Who can reach our files: nobody but their owner, or the daemon does not start.
+"""File permissions: only their owner can reach our files, or the daemon does not start.
 
-Memories are as private as a mailbox. A directory that others can list, a socket directory that
-others can write to (they could put a socket of theirs in the place of ours), a file of the store
-that is a link to somewhere else: each is a fault with a sentence and, where one command repairs
-it, that command. The daemon refuses the first one; `memoryd doctor` tells them all.
+Memories are as private as a mailbox. A directory that other users can list, a socket directory
+that they can write to (they could replace our socket by theirs), a file of the store that is a
+link to somewhere else: each is a fault with a message and, if one command repairs it, that command.
+The daemon refuses to start on the first one; `memoryd doctor` reports them all.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from pathlib import Path
 from memoryd.errors import UnsafeFiles
 
 OTHERS = 0o077
-# Directories of everybody, or of much else: never to be narrowed for the sake of a socket.
-SHARED = stat.S_ISVTX
+SHARED = stat.S_ISVTX  # set on directories for all users, such as /tmp: their mode is left alone
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something about a file that is not safe. `mode`: what it should have, if that repairs it."""
+    """A file that is not safe. `mode`: the mode that repairs it; None if no mode does."""
 
     path: Path
     code: str
@@ -38,13 +37,13 @@ class Fault:
 
 
 def refuse(faults: Iterator[Fault]) -> None:
-    """UnsafeFiles for the first fault, if there is one."""
+    """Raise UnsafeFiles for the first fault, if there is one."""
     for fault in faults:
         raise fault.error()
 
 
 def data_faults(folder: Path) -> Iterator[Fault]:
-    """Of the data directory and what must not be a link in it."""
+    """Faults of the data directory, and entries in it that are not files."""
     if not _checked_here() or not folder.exists():
         return
     if folder.is_symlink() and folder.stat().st_uid != os.getuid():
@@ -53,22 +52,22 @@ def data_faults(folder: Path) -> Iterator[Fault]:
         return
     yield from directory_faults(folder, "data directory")
     for path in _entries(folder):
-        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+        with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
             yield from _kind_faults(path, path.lstat().st_mode)
 
 
 def _kind_faults(path: Path, mode: int) -> Iterator[Fault]:
-    """Of an entry that is neither a file, a directory nor a socket."""
+    """The fault of an entry that is not a file, a directory or a socket."""
     if stat.S_ISLNK(mode):
         message = f"{path} is a link; the files of the store must be files."
-        yield Fault(path, "store_symlink", message, "Look where it leads, then remove it.")
+        yield Fault(path, "store_symlink", message, "Check where it points, then remove it.")
     elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISSOCK(mode)):
         message = f"{path} is a pipe or a device; the files of the store must be files."
         yield Fault(path, "store_special", message, f"Run: rm {shlex.quote(str(path))}")
 
 
 def directory_faults(folder: Path, what: str) -> Iterator[Fault]:
-    """Of a directory that must be its owner's alone."""
+    """The fault of a directory that other users can reach."""
     if not _checked_here():
         return
     found = folder.stat()
@@ -77,13 +76,13 @@ def directory_faults(folder: Path, what: str) -> Iterator[Fault]:
         yield Fault(folder, "owner_wrong", message, "Choose a directory of your own.")
     elif (mode := stat.S_IMODE(found.st_mode)) & OTHERS:
         shared = bool(mode & SHARED) or folder.resolve() in (Path.home(), Path("/"))
-        message = f"Others can reach the {what} {folder} (mode {mode & 0o777:o}, not 700)."
-        hint = "Choose a directory of its own." if shared else _chmod("700", folder)
+        message = f"Other users can reach the {what} {folder} (mode {mode & 0o777:o}, not 700)."
+        hint = "Choose a directory that only memoryd uses." if shared else _chmod("700", folder)
         yield Fault(folder, "mode_loose", message, hint, None if shared else 0o700)
 
 
 def file_faults(path: Path, what: str) -> Iterator[Fault]:
-    """Of a file that only its owner may read."""
+    """The fault of a file that other users can reach."""
     if not _checked_here():
         return
     found = path.stat()
@@ -91,23 +90,23 @@ def file_faults(path: Path, what: str) -> Iterator[Fault]:
         message = f"The {what} {path} belongs to another user (number {found.st_uid})."
         yield Fault(path, "owner_wrong", message, "Use a file of your own.")
     elif (mode := stat.S_IMODE(found.st_mode)) & OTHERS:
-        message = f"Others can reach the {what} {path} (mode {mode:o}, not 600)."
+        message = f"Other users can reach the {what} {path} (mode {mode:o}, not 600)."
         yield Fault(path, "mode_loose", message, _chmod("600", path), 0o600)
 
 
 def inner_faults(folder: Path) -> Iterator[Fault]:
-    """Of everything in a data directory. What is in a directory of 0700 is out of reach, so this
-    does not stop a daemon; a copy of it would not be."""
+    """Faults of everything in a data directory. In a directory of mode 0700 other users cannot
+    reach them, so they do not stop a daemon; in a copy of it they could."""
     for path in _entries(folder):
         if path.is_symlink() or path.is_socket():
             continue
         check = directory_faults if path.is_dir() else file_faults
-        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+        with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
             yield from check(path, "directory" if path.is_dir() else "file")
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    """Every file and directory under it; a link is told, never followed."""
+    """Every entry under a directory; links are listed, not followed."""
     for root, folders, files in os.walk(folder):
         yield from (Path(root) / name for name in (*folders, *files))
 
@@ -117,4 +116,4 @@ def _chmod(mode: str, path: Path) -> str:
 
 
 def _checked_here() -> bool:
-    return hasattr(os, "getuid")  # elsewhere modes say nothing
+    return hasattr(os, "getuid")  # on Windows, modes do not say who can reach a file

@@ -1,4 +1,4 @@
-"""Where files live on each platform, and what else differs between them. Standard library."""
+"""Where files are on each platform, and other platform differences. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 APP = "memoryd"
-# Windows' Python has none: there the same lines go over loopback TCP, and the file at the
-# socket's path says the port and the token.
+# Python on Windows has none: there the same lines go over loopback TCP, and the file at the
+# socket's path holds the port and the token.
 HAS_UNIX_SOCKETS = hasattr(socket, "AF_UNIX")
 LOOPBACK = "127.0.0.1"
 SOCKET = "memoryd.sock"
-LONGEST_SOCKET = 100  # bytes of a path; the systems' limits are 104 and 108
+MAX_SOCKET_PATH = 100  # bytes; the limits of the systems are 104 and 108
 SESSIONS = Path("/run/user")  # where systemd keeps the runtime directory of each user
-SHORT_DIR = "memoryd-socket-"  # how the name begins of a directory for a socket alone
+SHORT_DIR = "memoryd-socket-"  # prefix of the name of a directory for a socket
 UNIX_DATA = ".local/share"
 
 
 def _home(variable: str, unix: str, mac: str, windows: str) -> Path:
     """A base directory: XDG on Unix (the variable wins), the native place elsewhere."""
     named = os.environ.get(variable)
-    if named and Path(named).is_absolute():  # XDG: a relative path is to be ignored
+    if named and Path(named).is_absolute():  # XDG says to ignore a relative path
         return Path(named) / APP
     if sys.platform == "darwin":
         return Path.home() / mac / APP
@@ -35,17 +35,17 @@ def _home(variable: str, unix: str, mac: str, windows: str) -> Path:
 
 
 def data_dir() -> Path:
-    """Default home of the store."""
+    """The default data directory."""
     return _home("XDG_DATA_HOME", UNIX_DATA, "Library/Application Support", "data")
 
 
 def config_file() -> Path:
-    """Default place of the user's configuration."""
+    """The default path of the user's configuration."""
     return _home("XDG_CONFIG_HOME", ".config", "Library/Preferences", "config") / "config.yaml"
 
 
 def cache_dir() -> Path:
-    """Home of what can be made again: prepared models."""
+    """The directory for what can be created again: prepared models."""
     return _home("XDG_CACHE_HOME", ".cache", "Library/Caches", "cache")
 
 
@@ -58,9 +58,9 @@ def own_sockets(data: Path) -> list[Path]:
 def runtime_sockets() -> list[Path]:
     """Sockets that a daemon of the default data directory may listen on, the best first.
 
-    The directory of the login session is ours even where its variable was not passed on, as MCP
-    SDKs do not. But it belongs to the data directory in the user's real home alone: whoever moved
-    HOME or XDG_DATA_HOME asked for other memories and must never meet these.
+    The runtime directory of the login session is used even if its variable is not set, as MCP SDKs
+    do not pass it on. But it belongs only to the data directory in the user's real home: with
+    another HOME or XDG_DATA_HOME other memories are meant, and these must not be reached.
     """
     named = os.environ.get("XDG_RUNTIME_DIR")
     folders = [Path(named)] if named and Path(named).is_absolute() else []
@@ -73,7 +73,7 @@ def runtime_sockets() -> list[Path]:
 
 
 def _session_dir() -> Path | None:
-    """The runtime directory of this user's login session, if there is one."""
+    """The runtime directory of this user's login session; None if there is none."""
     if not hasattr(os, "getuid"):
         return None
     folder = SESSIONS / str(os.getuid())
@@ -84,7 +84,7 @@ def _session_dir() -> Path | None:
 
 
 def _is_standard(folder: Path) -> bool:
-    """Whether this is where the user's memories are when no variable says otherwise."""
+    """Whether this is the data directory in the user's real home."""
     import pwd  # not on every platform
 
     try:
@@ -95,8 +95,8 @@ def _is_standard(folder: Path) -> bool:
 
 
 def short_socket(data: Path) -> Path:
-    """A private place with a short path, for a data directory whose own is too long: a socket's
-    path has about a hundred bytes at most. Made anew if there is no directory for such files."""
+    """A private socket with a short path, for a data directory whose own path is too long: the
+    limit is about a hundred bytes. Without a runtime directory, a new directory is created."""
     import tempfile
 
     if found := short_runtime_socket(data):
@@ -105,14 +105,14 @@ def short_socket(data: Path) -> Path:
 
 
 def short_runtime_socket(data: Path) -> Path | None:
-    """The same where there is a runtime directory; nothing is made."""
+    """The same in the runtime directory; None if there is none. Creates nothing."""
     found = (place.with_name(_short_name(data)) for place in runtime_sockets())
     return next((path for path in found if fits_socket(path)), None)
 
 
 def fits_socket(path: Path) -> bool:
     """Whether the path is short enough for a socket."""
-    return not HAS_UNIX_SOCKETS or len(os.fsencode(path)) <= LONGEST_SOCKET
+    return not HAS_UNIX_SOCKETS or len(os.fsencode(path)) <= MAX_SOCKET_PATH
 
 
 def _short_name(data: Path) -> str:
@@ -122,13 +122,13 @@ def _short_name(data: Path) -> str:
 
 
 def absolute(path: str | Path) -> Path:
-    """A path that means the same in another working directory."""
+    """The path with `~` expanded, independent of the working directory."""
     return Path(path).expanduser().absolute()
 
 
 def loopback(path: Path) -> tuple[int, str] | None:
     """Port and token where there are no Unix sockets; None where there are. Raises
-    FileNotFoundError, like a connection to a socket that is not there."""
+    FileNotFoundError, as connecting to a missing socket does."""
     if HAS_UNIX_SOCKETS:
         return None
     port, token = path.read_text().split()
@@ -136,12 +136,12 @@ def loopback(path: Path) -> tuple[int, str] | None:
 
 
 def state_dir() -> Path:
-    """Home of logs."""
+    """The directory for logs."""
     return _home("XDG_STATE_HOME", ".local/state", "Library/Logs", "log")
 
 
 def peer_uid(sock: Any) -> int | None:
-    """The user at the other end of a Unix socket; None where the system does not tell."""
+    """The uid at the other end of a Unix socket; None where the system does not say."""
     if sock.family != getattr(socket, "AF_UNIX", None):
         return None
     if hasattr(socket, "SO_PEERCRED"):
@@ -154,12 +154,12 @@ def peer_uid(sock: Any) -> int | None:
 
 
 def is_listened_on(path: Path) -> bool:
-    """Whether somebody accepts connections on a Unix socket."""
+    """Whether a process listens on a Unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
             probe.connect(str(path))
-        except BlockingIOError:  # so many wait to be accepted that there is no room
+        except BlockingIOError:  # the accept queue is full
             return True
         except OSError:
             return False
@@ -167,7 +167,8 @@ def is_listened_on(path: Path) -> bool:
 
 
 def hung_up(sock: Any) -> bool:
-    """Whether the other end is gone altogether; true where the system does not tell."""
+    """Whether the other end closed the socket in both directions; true where the system does not
+    say."""
     if sock is None or not hasattr(select, "poll"):
         return True
     (poll := select.poll()).register(sock.fileno(), select.POLLIN)
@@ -175,21 +176,21 @@ def hung_up(sock: Any) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Make a directory and its missing parents, for us alone."""
+    """Create a directory and its missing parents, for this user only."""
     if folder.is_dir():
         return
     make_private(folder.parent)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        if not folder.is_dir():  # else another was quicker
+        if not folder.is_dir():  # else another process created it first
             raise NotADirectoryError(f"not a directory: {folder}") from None
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file for the life of its descriptor; false if another process has it.
+    """Lock an open file until its descriptor is closed; false if another process has the lock.
 
-    The kernel frees it when the process dies, which no file that merely says who it was does.
+    Not a pid file: the kernel frees a lock when the process dies.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -209,10 +210,10 @@ def try_lock(handle: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, as far as can be seen."""
+    """Whether there is such a process; true where that cannot be checked."""
     if pid <= 0:
         return False
-    if sys.platform == "win32":  # where signal 0 would end it
+    if sys.platform == "win32":  # signal 0 would end it
         return True
     try:
         os.kill(pid, 0)
@@ -224,7 +225,7 @@ def is_alive(pid: int) -> bool:
 
 
 def raise_file_limit() -> None:
-    """As many descriptors as we may have: each client is one."""
+    """Raise the limit of open files to the maximum: each client is one."""
     if sys.platform != "win32":
         import resource
 
@@ -234,7 +235,7 @@ def raise_file_limit() -> None:
 
 
 def forbid_core_dumps() -> None:
-    """A crash must not write the memories in RAM to a file, nor may a child allow it again."""
+    """Disable core dumps, also for children: a crash must not write memories to a file."""
     if sys.platform != "win32":
         import resource
 

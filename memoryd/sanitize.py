@@ -1,12 +1,12 @@
-"""Recalled text is data: what goes out to a reader can neither drive a terminal, nor hide text
-from a person, nor pose as a turn of the conversation.
+"""Recalled text is data: what is given to a reader can neither control a terminal, nor hide text
+from a person, nor look like a turn of the conversation.
 
 Two steps, in this order, because removing a character can join the halves of a delimiter.
-`visible` removes what no reader sees: controls, escape sequences, overrides of direction, tags,
-and joiners and selectors where no script or picture needs them. `as_data` then changes the brackets
-of chat templates, `<|im_start|>` and the like, into angle quotation marks. The words stay, so
-nothing is lost that a person would read, and no tokenizer takes them for a mark of its own. What is
-stored is not touched.
+`visible` removes invisible characters: controls, escape sequences, direction overrides, tags, and
+joiners and variation selectors where no script or emoji needs them. `as_data` then replaces the
+brackets of chat templates, as in `<|im_start|>`, by angle quotation marks. The words stay, so a
+person can read everything, and no tokenizer takes them for a special token. The stored text is not
+changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from memoryd.metadata import mapped
 
-# All but line feed and tab; a table, because most text is ASCII and this is the fastest for it.
+# All but line feed and tab. A translation table: most text is ASCII, and this is the fastest way.
 CONTROLS = dict.fromkeys([*range(0x09), *range(0x0B, 0x20), 0x7F]) | {0x0D: 0x0A}
 ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # colours, the cursor
@@ -25,7 +25,7 @@ ESCAPES = re.compile(
     r"|\x1b[ -/]*+[0-~]"
 )
 INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"
-# Scripts whose spelling needs joiners: Arabic and its neighbours, those of India, Khmer, Mongolian.
+# Scripts that need joiners: Arabic and related ones, those of India, Khmer, Mongolian.
 JOINING = "\u0600-\u061b\u061d-\u109f\u1780-\u180a\u1810-\u18af\ufb50-\ufdff\ufe70-\ufefc"
 LEFTWARD = "\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
 PICTURE = "\u00a9\u00ae\u203c-\u205f\u2070-\u3163\u3165-\u3299\U0001f000-\U0001faff"
@@ -35,12 +35,12 @@ COUNTRIES = {  # the three whose flags are written with tags
     for name in ("gbeng", "gbsct", "gbwls")
 }
 BLACK_FLAG = "\U0001f3f4"
-HIDDEN = re.compile(  # one class first, so that the search for it is fast; then tags, all of them
+HIDDEN = re.compile(  # begins with one character class, which is fast to search; then any tags
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff][\U000e0000-\U000e007f]*+"
 )
-NEEDED = re.compile(  # of those: where they stand rightly
+NEEDED = re.compile(  # hidden characters that stay, because their context needs them
     rf"(?<=[{JOINING}])[\u200c\u200d]"
     rf"|(?:(?<=[{PICTURE}])|(?<=[{PICTURE}]\ufe0f))\u200d(?=[{PICTURE}])"
     rf"|(?<=[{PICTURE}])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?=\u20e3)"
@@ -65,7 +65,7 @@ QUOTED = "\u2039{}\u203a"
 COLON = r"(?=[*_ ]{0,3}[:：])"  # noqa: RUF001
 TURNS = re.compile(
     rf"^(?:(?P<any>[ \t>*_#-]{{0,8}})(?P<speaker>human|assistant){COLON}"
-    # These begin many a harmless line: they pose as a turn only below an empty one.
+    # Many harmless lines begin with these: they look like a turn only after an empty line.
     rf"|(?P<below>[ \t]{{0,8}}\n[ \t>*_#-]{{0,8}})(?P<role>system|user|developer|tool){COLON}"
     rf"|(?P<heading>\#{{2,6}}[ ]?)(?P<part>instructions?|response){COLON})",
     re.I | re.M,
@@ -74,7 +74,7 @@ SPEAKERS = ("human", "assistant", "system", "user", "developer", "tool", "instru
 
 
 def as_data(text: str) -> str:
-    """`text` as a reader may have it: nothing hidden in it, nothing that poses as instructions."""
+    """`text` without hidden characters, and without anything that looks like chat markup."""
     text = visible(text)
     if "<" in text or "＜" in text:  # noqa: RUF001
         text = TEMPLATES.sub(_quoted, text)
@@ -93,7 +93,7 @@ def metadata_as_data(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def visible(text: str) -> str:
-    """`text` without what no reader sees; lines end in a line feed."""
+    """`text` without invisible characters; lines end in a line feed."""
     if any(introducer in text for introducer in INTRODUCERS):
         text = ESCAPES.sub("", text)
     if "\r" in text:

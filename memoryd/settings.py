@@ -72,7 +72,7 @@ class BackupSettings:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What a search does when it is not told otherwise."""
+    """Defaults and weights of a search."""
 
     limit: int = field(default=5, metadata={"least": 1, "most": 1000})
     min_score: float = field(default=0.3, metadata={"least": 0.0, "most": 1.0})
@@ -112,7 +112,7 @@ class DoorSettings:
     max_line_bytes: int = field(default=4_194_304, metadata={"least": 1024})
 
     def token_files(self, data_dir: Path) -> tuple[Path, Path]:
-        """Where the tokens are: of the one that may write, and of the one that may only read."""
+        """The files of the token that may write, and of the one that may only read."""
         named = ((self.token_file, "token"), (self.read_token_file, "token.read"))
         full, read = (Path(path).expanduser() if path else data_dir / name for path, name in named)
         return full, read

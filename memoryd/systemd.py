@@ -1,4 +1,4 @@
-"""What systemd and a daemon tell each other: sockets passed in, state passed out."""
+"""The systemd protocols: socket activation, notifications, watchdog."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Callable
 
 import anyio
 
-FIRST_PASSED = 3  # descriptors before it are the standard ones
-START_EXTENSION = 90  # seconds that a start may go on for, asked for again and again
+FIRST_PASSED_FD = 3  # after stdin, stdout and stderr
+START_EXTENSION = 90  # seconds by which a start is extended, repeatedly
 
 
 def passed_socket() -> socket.socket | None:
-    """The listening socket that the service manager holds for us, if it started us for one."""
+    """The listening socket that the service manager passed; None if it passed none."""
     if os.environ.pop("LISTEN_PID", "") != str(os.getpid()):
         return None
     count = int(os.environ.pop("LISTEN_FDS", "0") or 0)
     os.environ.pop("LISTEN_FDNAMES", None)
     if count < 1:
         return None
-    found = socket.socket(fileno=FIRST_PASSED)
+    found = socket.socket(fileno=FIRST_PASSED_FD)
     if found.family != socket.AF_UNIX:
         found.close()
-        return None  # anybody could use it: the network doors have settings and a token
+        return None  # a TCP socket is open to every user: network doors have settings and a token
     found.set_inheritable(False)
     return found
 
 
 def notify(state: str) -> None:
-    """Tell the service manager, if there is one; it is no error if it does not listen."""
+    """Send a state to the service manager; does nothing if there is none."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -43,7 +43,7 @@ def notify(state: str) -> None:
 
 
 async def feed_watchdog() -> None:
-    """Show twice in each period that the event loop turns; a stuck daemon is restarted."""
+    """Notify the watchdog twice per period; systemd restarts a daemon whose event loop is stuck."""
     period = int(os.environ.get("WATCHDOG_USEC", "0") or 0) / 1e6
     mine = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     while period and mine:
@@ -52,7 +52,7 @@ async def feed_watchdog() -> None:
 
 
 async def ask_for_time(is_starting: Callable[[], bool]) -> None:
-    """Have a slow start waited for: a daemon that opens a large store is not to be killed."""
+    """Extend the start timeout while a daemon is starting: a large store takes long to open."""
     while is_starting():
         notify(f"EXTEND_TIMEOUT_USEC={START_EXTENSION * 1_000_000}")
         await anyio.sleep(START_EXTENSION / 3)

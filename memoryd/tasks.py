@@ -11,7 +11,7 @@ import anyio.abc
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[anyio.abc.TaskGroup]:
-    """anyio's task group; a lone exception leaves it bare, so callers can catch its type."""
+    """anyio's task group, but a single exception is raised bare, so callers can catch its type."""
     try:
         async with anyio.create_task_group() as tasks:
             yield tasks

@@ -1,6 +1,6 @@
-"""What nobody caught is told by its type and place alone: its words can quote a memory.
+"""Uncaught exceptions are reported by type and place only: their messages can quote a memory.
 
-Python writes the whole of it to stderr, which for a daemon in the background is a file.
+By default Python writes them in full to stderr, which for a daemon in the background is a file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ Tell = Callable[[str, str], None]  # the type's name, and file:line
 
 
 def tell_only_types(tell: Tell) -> None:
-    """From now on, for exceptions on every thread and in finalizers, and for warnings."""
+    """Pass type and place of each uncaught exception (on any thread and in finalizers) and of each
+    warning to `tell`."""
 
     def uncaught(
         kind: type[BaseException] | None, exc: object, trace: TracebackType | None
@@ -40,7 +41,7 @@ def tell_only_types(tell: Tell) -> None:
 
 
 def _place(trace: TracebackType | None) -> str:
-    """Where it was raised."""
+    """`file:line` where it was raised."""
     if trace is None:
         return ""
     while trace.tb_next is not None:

@@ -253,12 +253,12 @@ def damage(cage: Cage) -> None:
 
 
 def test_memory_text_is_in_no_file_but_those_of_the_store(cage: Cage) -> None:
-    """Not in the log, in a daemon's first words, in what the worker or the shim say."""
+    """Not in the log, a daemon's startup output, or what the worker or the shim write."""
     assert cage.verb("start").returncode == 0
     drive_tools(cage)
     drive_network(cage)
     drive_verbs(cage)
-    before = dict(cage.written())  # the next start begins a new file for its first words
+    before = dict(cage.written())  # the next start empties its startup file
     damage(cage)
     assert cage.verb("search", "x").returncode == 1
     for verb in ("status", "doctor"):

@@ -28,7 +28,7 @@ from memoryd.cli.main import main
 from memoryd.cli.store import _copy
 from memoryd.doors.tokens import BadToken, read_token
 from memoryd.errors import ConfigError, MemorydError, StoreError, UnsafeFiles
-from memoryd.launch.target import names_path
+from memoryd.launch.target import may_set_path
 from memoryd.owner import own
 from memoryd.ports import Identity, Seen, Snapshot
 from memoryd.service.manager import write as write_unit
@@ -250,7 +250,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], Any]] = {
     "clock.json": (lambda folder: ClockFile(folder).load(), None),
     "index.snapshot": (lambda folder: LocalSnapshotFile(folder / "index.snapshot").load(), None),
     "rewritten.json": (swap.read_mark, {}),
-    "config.yaml": (lambda folder: names_path(folder / "config.yaml"), True),
+    "config.yaml": (lambda folder: may_set_path(folder / "config.yaml"), True),
     BACKUP: (backup_file.newest_in, None),
 }
 
@@ -315,7 +315,7 @@ def test_an_export_replaces_a_link_and_refuses_a_pipe(
     (tmp_path / "export.jsonl.part").symlink_to(victim)
     target.symlink_to(victim)
     os.mkfifo(pipe)
-    assert "is there already" in home.run("sdk", "export", str(target), fails=1).stderr
+    assert "already exists" in home.run("sdk", "export", str(target), fails=1).stderr
     home.run("sdk", "export", str(target), "--overwrite")
     assert not target.is_symlink()
     assert victim.read_text() == PRECIOUS

@@ -61,7 +61,7 @@ def test_a_loose_data_directory_is_refused_with_the_command(tmp_path: Path, mode
     daemon.folder.mkdir()
     daemon.folder.chmod(mode)
     said = refused(daemon)
-    assert f"Error: Others can reach the data directory {daemon.folder} (mode {mode:o}" in said
+    assert f"Error: Other users can reach the data directory {daemon.folder} (mode {mode:o}" in said
     assert f"Try: chmod 700 {daemon.folder}\n" in said
     assert list(daemon.folder.iterdir()) == []
     assert stat.S_IMODE(daemon.folder.stat().st_mode) == mode
@@ -75,7 +75,7 @@ def test_a_verb_tells_why_its_daemon_did_not_start(
     folder.chmod(0o755)
     assert main(["store", "x", "--data-dir", str(folder)]) == 1
     said = capsys.readouterr().err
-    assert "Others can reach the data directory" in said
+    assert "Other users can reach the data directory" in said
     assert said.endswith(f"Try: chmod 700 {folder}\n")
 
 
@@ -83,7 +83,7 @@ def test_a_loose_socket_directory_is_refused(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "data")
     daemon.socket.parent.chmod(0o755)
     said = refused(daemon)
-    assert f"Others can reach the socket directory {daemon.socket.parent}" in said
+    assert f"Other users can reach the socket directory {daemon.socket.parent}" in said
     assert f"chmod 700 {daemon.socket.parent}\n" in said
     assert not daemon.socket.exists()
 
@@ -177,5 +177,5 @@ def test_the_shim_tells_its_client_why_there_is_no_daemon(tmp_path: Path) -> Non
         shim.stdin.flush()
         said = shim.stdout.readline()
         shim.stdin.close()
-    assert b"Others can reach the data directory" in said
+    assert b"Other users can reach the data directory" in said
     assert f"chmod 700 {folder}".encode() in said

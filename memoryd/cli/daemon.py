@@ -1,4 +1,4 @@
-"""The verbs about the daemon itself: run it, look at it, end it."""
+"""The verbs about the daemon itself: serve, status, stop."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from memoryd.errors import (
     MemorydError,
     StoreBusy,
 )
-from memoryd.launch.target import config_in_use, named_socket, names_path, told_data_dir
+from memoryd.launch.target import config_in_use, may_set_path, named_data_dir, named_socket
 from memoryd.places import forbid_core_dumps
 
-BUSY_EXIT = 3  # another daemon serves this directory: nothing is wrong
-END = 20.0  # seconds for a daemon to end; it drains its calls for up to ten
-PATIENCE = 15.0  # seconds for an answer about itself
-LOOK = 0.05  # seconds between two looks where the system cannot tell when a process ends
-FINISH = 3.0  # seconds for a store worker without a daemon to finish its call
+EXIT_DATA_DIR_TAKEN = 3  # exit code if another daemon serves this directory; nothing is wrong
+STOP_TIMEOUT = 20.0  # seconds for a daemon to end; it finishes running calls for up to ten
+STATUS_TIMEOUT = 15.0  # seconds for the daemon to answer with its status
+POLL_INTERVAL = 0.05  # seconds between two checks where the system does not report a process's end
+WORKER_TIMEOUT = 3.0  # seconds for a store worker without a daemon to finish its call
 
 
 def serve(options: argparse.Namespace) -> int:
     """Run the daemon until it is told to stop."""
     from memoryd.owner import announce, own, say
 
-    os.umask(0o077)  # whatever is made from here on is its owner's alone
+    os.umask(0o077)  # only the owner can read what is created from here on
     forbid_core_dumps()
     config = settings(options)
     note_config(options, config.memory.path)
     try:
         with own(config.memory.path) as owner:
             owner.starting(options.log_file)
-            # Only now: a second daemon shall be refused before all this is loaded.
+            # Late: a second daemon is refused before it loads all this.
             from memoryd.daemon import run
 
             listen = named_socket(given(options))
@@ -65,27 +65,27 @@ def serve(options: argparse.Namespace) -> int:
         say(exc)
         if options.log_file and (first := daemon_record.read(config.memory.path)):
             announce(first)
-        return BUSY_EXIT
+        return EXIT_DATA_DIR_TAKEN
 
 
 def note_config(options: argparse.Namespace, data_dir: Path) -> None:
-    """Tell those who read no YAML which data directory the configuration file names."""
+    """Record which data directory the configuration file names, for clients that read no YAML."""
     file = config_in_use(given(options))
-    if file and not told_data_dir(given(options)) and names_path(file):
+    if file and not named_data_dir(given(options)) and may_set_path(file):
         daemon_record.note_config(file, data_dir)
 
 
 def mcp(options: argparse.Namespace) -> int:
-    """The shim. The command takes it before it comes here; this is for those who call `main`."""
+    """Run the shim. The command does so in `__main__`; this is for callers of `main`."""
     from memoryd.shim.entry import main
 
     return main(["mcp", *(word for flag in given(options).items() for word in flag)])
 
 
 def status(options: argparse.Namespace) -> int:
-    """Show how the daemon is; exit code 1 if none runs, or if its memories cannot be opened."""
+    """Show the state of the daemon; exit code 1 if none runs or its store cannot be opened."""
     try:
-        found = asyncio.run(ask(options))
+        found = asyncio.run(fetch_status(options))
     except DaemonUnreachable:
         raise
     except DaemonUnavailable as exc:
@@ -106,9 +106,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def stop(options: argparse.Namespace) -> int:
-    """End the daemon and wait until it is gone; it is no failure if none runs."""
-    from memoryd.cli.daemon import kill, refuse_orphan
-
+    """Stop the daemon and wait until it has ended; exit code 0 also if none runs."""
     if options.kill:
         return kill(options)
     try:
@@ -127,7 +125,7 @@ def stop(options: argparse.Namespace) -> int:
 
 
 def kill_hint(options: argparse.Namespace, pid: int = 0) -> str:
-    """How to end what hangs, in the directory that was meant."""
+    """The hint how to end a daemon that hangs."""
     if target(options).expected is None:
         return f"Run: kill -KILL {pid}"
     words = [word for flag in given(options).items() for word in flag]
@@ -135,14 +133,14 @@ def kill_hint(options: argparse.Namespace, pid: int = 0) -> str:
 
 
 def end_running(options: argparse.Namespace) -> int | None:
-    """End the daemon that runs; its process, or None if there was none. Raises MemorydError if
-    it does not end in time."""
+    """Stop the daemon that runs; its pid, or None if none ran. MemorydError if it does not end
+    in time."""
     if (found := running(options)) is None:
         return None
     pid = found["pid"]
     if not end_process(pid):
         raise MemorydError(
-            f"The daemon (process {pid}) has not ended within {END:g} seconds.",
+            f"The daemon (process {pid}) did not end within {STOP_TIMEOUT:g} seconds.",
             code="still_running",
             hint=kill_hint(options, pid),
         )
@@ -150,12 +148,12 @@ def end_running(options: argparse.Namespace) -> int | None:
 
 
 def running(options: argparse.Namespace, within: float | None = None) -> Status | None:
-    """What the daemon says of itself; None if none runs. DaemonUnreachable if one does and does
-    not answer, TimeoutError if not `within` seconds."""
+    """The status of the daemon; None if none runs. DaemonUnreachable if one runs and does not
+    answer, TimeoutError if it does not answer `within` so many seconds."""
     if is_idle(options):
         return None
     try:
-        return asyncio.run(asyncio.wait_for(ask(options), within))
+        return asyncio.run(asyncio.wait_for(fetch_status(options), within))
     except DaemonUnreachable:
         raise
     except DaemonUnavailable:
@@ -163,19 +161,19 @@ def running(options: argparse.Namespace, within: float | None = None) -> Status 
 
 
 def is_idle(options: argparse.Namespace) -> bool:
-    """Whether no process has the data directory. Told by its lock, without connecting: that would
-    start a daemon where systemd listens."""
+    """Whether no process has the data directory. Checks the lock instead of connecting: where
+    systemd listens, connecting would start a daemon."""
     meant = target(options)
     if meant.socket is not None or meant.data_dir is None:
-        return False  # whoever listens there may serve any directory
+        return False  # not known: the daemon at that socket may serve any directory
     return daemon_record.lock_holder(meant.data_dir) is None
 
 
-async def ask(options: argparse.Namespace, *, start: bool = False) -> Status:
-    """What the daemon says of itself, started first if it may be."""
+async def fetch_status(options: argparse.Namespace, *, start: bool = False) -> Status:
+    """The status of the daemon. Raises DaemonUnavailable if none runs, unless `start`."""
     from memoryd.client import Client
 
-    async with Client(**where(options), start=start, timeout=PATIENCE) as daemon:
+    async with Client(**where(options), start=start, timeout=STATUS_TIMEOUT) as daemon:
         return await daemon.status()
 
 
@@ -217,7 +215,7 @@ def _facts(found: Status) -> dict[str, str]:
 
 
 def _store_facts(store: dict[str, Any]) -> dict[str, str]:
-    """What became of the store, where there is something to tell."""
+    """What is to be said about the store besides its counts."""
     facts = {"backup": f"{moment(store['backup_at'])}"} if "backup_at" in store else {}
     if store.get("since_by") == "repair":
         facts["repaired"] = f"{moment(store['since'])}; nothing to do"
@@ -230,13 +228,13 @@ def _store_facts(store: dict[str, Any]) -> dict[str, str]:
 
 
 def end_process(pid: int, number: int = signal.SIGTERM) -> bool:
-    """Send a process the signal to end; whether it did, in time."""
+    """Send a process a signal; whether it ended within STOP_TIMEOUT."""
     try:
         watch = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
         os.kill(pid, number)
     except ProcessLookupError:
         return True
-    return _ended(pid, watch, END)
+    return _ended(pid, watch, STOP_TIMEOUT)
 
 
 def wait_for_end(pid: int, seconds: float) -> bool:
@@ -252,7 +250,7 @@ def _ended(pid: int, watch: int | None, seconds: float) -> bool:
     if watch is None:
         return _gone(pid, seconds)
     try:
-        # The descriptor, not the number: it stays this process's, and tells at once.
+        # The descriptor, not the pid: a pid can be reused, and the descriptor reports at once.
         return bool(select.select([watch], [], [], seconds)[0])
     finally:
         os.close(watch)
@@ -265,16 +263,16 @@ def _gone(pid: int, seconds: float) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
     return False
 
 
 def kill(options: argparse.Namespace) -> int:
-    """Kill the daemon and its store worker; it is no failure if there is none."""
+    """Kill the daemon and its store worker; exit code 0 also if there is none."""
     folder = target(options).expected
-    if folder is None:  # only a socket was named: whoever listens there may serve any directory
+    if folder is None:  # only a socket was named: the daemon there may serve any directory
         raise InvalidInput(
-            "--kill needs to know the data directory.",
+            "--kill needs the data directory.",
             code="data_dir_missing",
             hint="Add --data-dir.",
         )
@@ -295,13 +293,13 @@ def kill(options: argparse.Namespace) -> int:
 
 
 def refuse_orphan(options: argparse.Namespace) -> None:
-    """Raise MemorydError if a store worker still has the directory though no daemon does."""
+    """MemorydError if a store worker holds the directory and its daemon has ended."""
     folder = target(options).expected
     if folder is None or daemon_record.lock_holder(folder) is not None:
         return
     if (worker := _orphan(folder)) is not None:
         raise MemorydError(
-            f"The store worker (process {worker}) of a daemon that is gone hangs, and still has "
+            f"The daemon has ended, but its store worker (process {worker}) hangs and still has "
             f"{folder} open.",
             code="still_running",
             hint=kill_hint(options, worker),
@@ -309,24 +307,24 @@ def refuse_orphan(options: argparse.Namespace) -> None:
 
 
 def _orphan(folder: Path) -> int | None:
-    """The store worker that has the directory, and has had time to finish."""
+    """The store worker that still has the directory after WORKER_TIMEOUT; None if there is none."""
     worker = daemon_record.worker_holder(folder)
-    if worker is None or (worker and wait_for_end(worker, FINISH)):
+    if worker is None or (worker and wait_for_end(worker, WORKER_TIMEOUT)):
         return None
     return worker
 
 
 def _kill(pid: int, lock: Path) -> None:
-    # What a lock file says proves nothing: the process has to have it open.
+    # The pid in a lock file may be stale: the process must have the file open.
     if not pid or not daemon_record.has_open(pid, lock):
         raise MemorydError(
-            f"Some process holds {lock}, and which one cannot be told.",
+            f"A process holds {lock}, and it is not known which.",
             code="holder_unknown",
             hint=f"Find it: fuser {lock}",
         )
     if not end_process(pid, signal.SIGKILL):
         raise MemorydError(
-            f"Process {pid} was killed and has not ended within {END:g} seconds.",
+            f"Process {pid} was killed but did not end within {STOP_TIMEOUT:g} seconds.",
             code="still_running",
-            hint="It waits for its disk; look at the system's log.",
+            hint="It probably waits for its disk; look at the system's log.",
         )

@@ -1,4 +1,4 @@
-"""`memoryd doctor`: find what is wrong, say it, and with --fix repair what can be repaired."""
+"""`memoryd doctor`: report what is wrong, and with --fix repair what can be repaired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd import files, permissions, places
-from memoryd.cli.daemon import ask
+from memoryd.cli.daemon import fetch_status
 from memoryd.cli.output import BOLD, clean, note, paint, say, say_json, size
 from memoryd.cli.target import setting_flags, settings, target
 from memoryd.client.types import Status
@@ -30,7 +30,7 @@ DISK_FULL, DISK_LOW = 50_000_000, 500_000_000  # bytes that are free
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Tell every fault; exit code 1 if one remains."""
+    """Report every fault; exit code 1 if one remains."""
     found, fixed = _examine(options), []
     if options.fix:
         fixed = [finding for finding in found if finding.repair and _repaired(finding)]
@@ -51,17 +51,16 @@ def _examine(options: argparse.Namespace) -> list[Finding]:
         config = settings(options)
     except ConfigError as exc:
         found.append(Finding(exc.code, exc.message, exc.hint or "Correct it in an editor."))
-        told = {"MEMORYD_DATA_DIR": os.environ.get("MEMORYD_DATA_DIR", "")}
-        config = load(
-            Path(os.devnull), told, setting_flags(options)
-        )  # the rest is examined all the same
+        # Go on with the defaults: the other checks still help.
+        environ = {"MEMORYD_DATA_DIR": os.environ.get("MEMORYD_DATA_DIR", "")}
+        config = load(Path(os.devnull), environ, setting_flags(options))
     status = None
     try:
         meant = target(options)
-        status = asyncio.run(ask(options))
+        status = asyncio.run(fetch_status(options))
     except WrongDaemon as exc:
         found.append(Finding(exc.code, exc.message, exc.hint))
-    except ConfigError:  # told above
+    except ConfigError:  # already reported
         meant = Target({"--data-dir": str(config.memory.path)})
     except MemorydError:
         pass
@@ -100,7 +99,7 @@ def _tell(found: list[Finding], fixed: list[Finding], fixing: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fault: a stable code, a sentence, what to try, and the repair if we can do it."""
+    """A fault: a stable code, a sentence, what to do, and the repair if `--fix` can do it."""
 
     code: str
     message: str
@@ -127,7 +126,7 @@ class Patient:
 
 
 def check_files(patient: Patient) -> Iterator[Finding]:
-    """Whatever others could reach, or what leads elsewhere."""
+    """Files that other users can reach, and links in the place of files."""
     faults = list(permissions.data_faults(patient.data_dir))
     if patient.data_dir.is_dir():
         faults += permissions.inner_faults(patient.data_dir)
@@ -143,15 +142,16 @@ def check_files(patient: Patient) -> Iterator[Finding]:
 
 
 def check_socket(patient: Patient) -> Iterator[Finding]:
-    """A socket that nobody listens on, or something else in its place."""
+    """A socket on which no process listens, or something else in its place."""
     path = patient.socket
     if patient.status is not None or not path.exists() or not places.HAS_UNIX_SOCKETS:
         return
     remove = f"Run: rm {shlex.quote(str(path))}"
     if not stat.S_ISSOCK(path.lstat().st_mode):
-        yield Finding("socket_in_the_way", f"{path} is not a socket, so nobody can listen.", remove)
+        message = f"{path} is not a socket, so no daemon can listen there."
+        yield Finding("socket_in_the_way", message, remove)
     elif not _is_locked(patient.data_dir / "daemon.lock") and not places.is_listened_on(path):
-        message = f"Nobody listens on the socket {path}; a killed daemon left it."
+        message = f"No process listens on the socket {path}; a killed daemon left it."
         yield Finding("socket_stale", message, remove, path.unlink)
 
 
@@ -165,13 +165,13 @@ def check_owner(patient: Patient) -> Iterator[Finding]:
             hint = f"Use the --socket that it was started with, or end it: kill {owner}"
             yield Finding("daemon_elsewhere", message, hint)
     elif status is None and _is_locked(patient.data_dir / "lock"):
-        message = "The store worker of a daemon that is gone still has the memories open."
+        message = "The daemon has ended, but its store worker still has the store open."
         yield Finding("worker_orphan", message, "Wait: it ends when its last call is done.")
 
 
 def check_variables(patient: Patient) -> Iterator[Finding]:
-    """Variables that move the memories for this shell, but not for the MCP clients that do not
-    pass them on to the servers they start."""
+    """Variables that move the memories for this shell, but not for MCP clients, which may not pass
+    them on to the servers that they start."""
     if patient.data_dir == places.data_dir():
         yield from _moved("XDG_DATA_HOME", patient.home / places.UNIX_DATA, "the data directory")
     if places.config_file().exists():
@@ -191,7 +191,7 @@ def _moved(variable: str, usual: Path, what: str) -> Iterator[Finding]:
 
 
 def check_model(patient: Patient) -> Iterator[Finding]:
-    """Whether there is a model to embed with."""
+    """A model that is missing or damaged."""
     if patient.config.embedding.backend != "onnx":
         return
     from memoryd.wiring.engine import prepare_model
@@ -206,7 +206,7 @@ def check_model(patient: Patient) -> Iterator[Finding]:
 
 
 def check_store(patient: Patient) -> Iterator[Finding]:
-    """What the daemon says about its store, or what its files look like."""
+    """Faults of the store: those that the daemon reports, else those that its files show."""
     if patient.status is not None:
         store = patient.status.get("store", {})
         if trouble := store.get("error"):
@@ -224,26 +224,27 @@ def check_store(patient: Patient) -> Iterator[Finding]:
 
 
 def check_clock(patient: Patient) -> Iterator[Finding]:
-    """A clock that leapt, so that the daemon deletes nothing that has expired."""
+    """A leap of the clock, after which the daemon deletes nothing that has expired."""
     if patient.status is not None and (doubt := patient.status.get("clock_doubt")):
         hours = doubt["seconds_left"] / 3600
         message = (
-            f"The clock is days ahead of {doubt['believed']}, when it was last believed. Nothing "
-            f"expired is deleted until it has been steady for {hours:.1f} hours more."
+            f"The clock leapt: it is days ahead of {doubt['believed']}, the last time that was "
+            f"trusted. No expired memory is deleted until it has been steady for {hours:.1f} more "
+            "hours."
         )
         hint = "Correct date and time; or, if they are right, run: memoryd sweep --now"
         yield Finding("clock_doubted", message, hint)
 
 
 def check_disk(patient: Patient) -> Iterator[Finding]:
-    """Room to write, and the right to."""
+    """Too little space on the disk, or a directory that cannot be written to."""
     folder = patient.data_dir
     if not folder.is_dir():
         return
     free = shutil.disk_usage(folder).free
     if free < DISK_LOW:
         code = "disk_full" if free < DISK_FULL else "disk_low"
-        message = f"Only {size(free)} are free where {folder} is; writes will fail."
+        message = f"Only {size(free)} are free on the disk of {folder}; writes will fail."
         hint = "Free some space; to shrink the memories: memoryd forget --older-than 30d --purge"
         yield Finding(code, message, hint)
     try:
@@ -256,7 +257,7 @@ def check_disk(patient: Patient) -> Iterator[Finding]:
 
 
 def check_clients(patient: Patient) -> Iterator[Finding]:
-    """Entries of MCP clients that start a memoryd which is not there."""
+    """Entries of MCP clients whose command does not exist."""
     places_of = (".claude.json", ".config/Claude/claude_desktop_config.json")
     mac = "Library/Application Support/Claude/claude_desktop_config.json"
     for file in (patient.home / name for name in (*places_of, mac)):
@@ -277,7 +278,7 @@ def check_clients(patient: Patient) -> Iterator[Finding]:
 
 def _entry_faults(file: Path, name: str, command: str) -> Iterator[Finding]:
     if shutil.which(command) is None:
-        message = f"The entry {name!r} of {file} starts {command}, which is not there."
+        message = f"The entry {name!r} of {file} starts {command}, which does not exist."
         right = shutil.which("memoryd") or "the full path of memoryd"
         yield Finding("client_entry_broken", message, f"Set its command to {right}.")
 

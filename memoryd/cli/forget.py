@@ -1,4 +1,4 @@
-"""`memoryd forget`: by id, by name, by what memories have in common, or everything."""
+"""`memoryd forget`: delete by id, by name, by filter, or everything."""
 
 from __future__ import annotations
 
@@ -24,20 +24,24 @@ from memoryd.cli.output import (
 from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
 from memoryd.cli.target import where
-from memoryd.client.owner import Culled, OwnerClient
+from memoryd.client.owner import ForgetResult, OwnerClient
 from memoryd.client.types import Memory
 from memoryd.errors import InvalidInput, NotFound
 
 CONFIRMATION = "forget everything"
-NOTHING = {"since": 1, "until": 0}  # a filter that no memory can match
-SHOWN = 70  # characters of each memory in a preview
+MATCH_NOTHING = {"since": 1, "until": 0}  # a filter that no memory can match
+PREVIEW_CHARS = 70  # characters of each memory in a preview
 
 
 def forget(options: argparse.Namespace) -> int:
-    """Delete for good, or with --dry-run say what would go; exit code 1 if a name was not there."""
+    """Delete memories for good, or with --dry-run show which; exit code 1 if one was not found."""
     chosen = _selection(options)
     if options.memories and (chosen or options.everything):
-        raise InvalidInput("Name memories or give a filter, not both.", code="filter_with_names")
+        raise InvalidInput(
+            "Both memories and a filter were given.",
+            code="filter_with_names",
+            hint="Name memories or give a filter, not both.",
+        )
     if options.memories:
         require_store(options)
         return asyncio.run(_forget_each(options))
@@ -71,18 +75,18 @@ def _selection(options: argparse.Namespace) -> dict[str, Any]:
 async def _forget_each(options: argparse.Namespace) -> int:
     code = 0
     async with connect(options) as daemon:
-        if options.purge:  # asked first: if it cannot be done, nothing is forgotten
-            await daemon.forget_where(**NOTHING, dry_run=True, purge=True)
+        if options.purge:  # checked first: if a purge is not possible, forget nothing
+            await daemon.forget_where(**MATCH_NOTHING, dry_run=True, purge=True)
         for wanted in options.memories:
             if not await _forget_one(daemon, wanted, options):
                 code = 1
         if options.purge and not options.dry_run:
-            await daemon.forget_where(**NOTHING, purge=True)
+            await daemon.forget_where(**MATCH_NOTHING, purge=True)
     return code
 
 
 async def _forget_one(daemon: OwnerClient, wanted: str, options: argparse.Namespace) -> bool:
-    """Forget it, or say what would go; whether it was there."""
+    """Forget one memory, or with --dry-run show it; whether it exists."""
     answer: dict[str, Any]
     if options.dry_run:
         found = await daemon.get(wanted)
@@ -121,7 +125,7 @@ async def _forget_where(options: argparse.Namespace, chosen: Mapping[str, Any]) 
 
 
 async def _forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]) -> int:
-    """Call by call, so that none takes long; no more than were there to begin with."""
+    """Forget in batches, so that no call takes long; at most `matched`, as new ones may come."""
     gone = 0
     with Progress("Forgetting", matched) as progress:
         while True:
@@ -132,7 +136,7 @@ async def _forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]
                 return gone
 
 
-def _preview(found: Culled, options: argparse.Namespace) -> None:
+def _preview(found: ForgetResult, options: argparse.Namespace) -> None:
     if options.json:
         say_json({**found, "dry_run": True})
         return
@@ -150,11 +154,15 @@ def _confirm(count: int) -> None:
             code="not_confirmed",
             hint="Add --yes.",
         )
-    sys.stderr.write(f"This deletes {counted(count)} for good: all there are.\n")
+    sys.stderr.write(f"This deletes every memory for good ({counted(count)}).\n")
     sys.stderr.write(f"Type '{CONFIRMATION}' to go on: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != CONFIRMATION:
-        raise InvalidInput("Nothing was forgotten.", code="not_confirmed")
+        raise InvalidInput(
+            "Not confirmed; nothing was forgotten.",
+            code="not_confirmed",
+            hint=f"Type '{CONFIRMATION}' exactly, or add --yes.",
+        )
 
 
 def _counted(count: int, types: Mapping[str, int]) -> str:
@@ -165,6 +173,6 @@ def _counted(count: int, types: Mapping[str, int]) -> str:
 def _line(memory: Memory) -> str:
     now = datetime.now(UTC)
     text = " ".join(clean(memory["content"]).split())
-    short = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    short = text if len(text) <= PREVIEW_CHARS else text[: PREVIEW_CHARS - 1] + "…"
     when = f"{memory['type']}, {age(memory, now)}, {remaining(memory, now)}"
     return f"{paint(memory['id'], DIM)}  {when}: {short}"

@@ -5,9 +5,9 @@
     {"id": ...}
     {"end": true, "count": 2, "sha256": "..."}
 
-The count of the first line is that of the start, for a progress bar; the last line's is exact,
-and its checksum covers every byte before it. So a file that was cut, or changed by accident, is
-recognised before the first memory of it is taken in.
+The count in the first line is the number at the start, for a progress bar; the count in the last
+line is exact, and its checksum covers every byte before it. So a file that was cut, or changed by
+accident, is refused before the first memory is imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, Any
 from memoryd.errors import InvalidInput
 
 VERSION = 1
-LONGEST = 64 << 20  # bytes of a line; a memory with all its vectors is far below
+MAX_LINE_BYTES = 64 << 20  # bytes of a line; a memory with all its vectors is far below
 NEEDED: dict[str, type | tuple[type, ...]] = {
     "id": str,
     "type": str,
@@ -32,7 +32,7 @@ NEEDED: dict[str, type | tuple[type, ...]] = {
 
 
 class Damaged(InvalidInput):
-    """The file is not an export that this version can read as a whole."""
+    """The file is not a complete export that this version can read."""
 
     code = "import_damaged"
     hint = "Nothing was imported. Export again, or use another copy of the file."
@@ -40,7 +40,7 @@ class Damaged(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first line says. `count` is exact here: the one of the last line."""
+    """The fields of the first line; but `count` is the exact one of the last line."""
 
     count: int
     model: str | None
@@ -48,7 +48,7 @@ class Header:
 
 
 class Writer:
-    """Writes lines and remembers what it wrote."""
+    """Writes the lines of an export, with their count and checksum."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -73,7 +73,7 @@ class Writer:
 
 
 def memories(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any], int]]:
-    """Each memory of a file that was verified: line number, fields, bytes."""
+    """Each memory of a verified file: line number, fields, bytes of the line."""
     file.seek(0)
     for number, line in enumerate(iter(file.readline, b""), start=1):
         fields = json.loads(line)
@@ -82,12 +82,12 @@ def memories(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any], int]]:
 
 
 def verified(file: IO[bytes]) -> Header:
-    """Read the whole file once; Damaged, with the line, if any of it is not as it was written."""
+    """Read the whole file and check it. Raises Damaged, with the line number."""
     file.seek(0)
-    header = _header(_parsed(file.readline(LONGEST), 1))
+    header = _header(_parsed(file.readline(MAX_LINE_BYTES), 1))
     file.seek(0)
     digest, count, number, ended = hashlib.sha256(), 0, 0, False
-    for line in iter(lambda: file.readline(LONGEST), b""):
+    for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
         number += 1
         if ended:
             raise _damaged(number, "there is more after the last line")
@@ -121,10 +121,10 @@ def _parsed(line: bytes, number: int) -> dict[str, Any]:
 def _header(fields: dict[str, Any]) -> Header:
     version, model = fields.get("version"), fields.get("model")
     if fields.get("memoryd") != "export" or not isinstance(version, int):
-        raise _damaged(1, "this is no export of memoryd")
+        raise _damaged(1, "this is not an export of memoryd")
     if version > VERSION:
         raise Damaged(
-            f"Line 1: a newer memoryd wrote this (format {version}; this one reads {VERSION}).",
+            f"Line 1: a newer memoryd wrote this file (format {version}, known: {VERSION}).",
             code="import_newer",
             hint="Update memoryd, then import again.",
         )
@@ -134,7 +134,7 @@ def _header(fields: dict[str, Any]) -> Header:
 def _check_memory(fields: dict[str, Any], number: int) -> None:
     for key, kind in NEEDED.items():
         if not isinstance(fields.get(key), kind):
-            raise _damaged(number, f"`{key}` is missing or of the wrong kind")
+            raise _damaged(number, f"`{key}` is missing or of the wrong type")
     if "expires_at" not in fields:
         raise _damaged(number, "`expires_at` is missing")
 
@@ -143,7 +143,7 @@ def _check_end(fields: dict[str, Any], count: int, digest: str, number: int) -> 
     if fields.get("count") != count:
         raise _damaged(number, f"{fields.get('count')} memories were written, {count} are here")
     if fields.get("sha256") != digest:
-        raise _damaged(number, "the checksum does not fit: something above was changed")
+        raise _damaged(number, "the checksum does not match: a line above was changed")
 
 
 def _damaged(number: int, what: str) -> Damaged:

@@ -1,4 +1,4 @@
-"""`memoryd logs`: the last lines of the daemon's log, and those that come."""
+"""`memoryd logs`: show the last lines of the daemon's log, and follow it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from memoryd.cli.output import DIM, clean, paint, say, say_json
 from memoryd.cli.target import target
 from memoryd.errors import NotFound
 
-LOOK = 0.2  # seconds between two looks at a log that is followed
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
-HEAD = ("timestamp", "level", "event")  # of an event; the rest are its keys
+POLL_INTERVAL = 0.2  # seconds between two reads of a log that is followed
+INTERRUPTED = 130  # the exit code that shells use: 128 + SIGINT
+EVENT_FIELDS = ("timestamp", "level", "event")  # of every event; the rest are its keys
 
 
 def logs(options: argparse.Namespace) -> int:
     """Show the end of the log; with --follow until interrupted."""
-    path = _place(options)
+    path = _log_path(options)
     show = _show_json if options.json else _show
     try:
         with _open(path) as log:
@@ -42,22 +42,22 @@ def logs(options: argparse.Namespace) -> int:
     if not options.follow:
         return 0
     try:
-        for line in _coming(path, end):
+        for line in _new_lines(path, end):
             show(line)
-    except KeyboardInterrupt:  # the only way to end it, so nothing to tell
+    except KeyboardInterrupt:  # the usual way to end it, so no error
         pass
     return INTERRUPTED
 
 
-def _place(options: argparse.Namespace) -> Path:
-    """Where the daemon says that it logs; else where one that we start would."""
+def _log_path(options: argparse.Namespace) -> Path:
+    """The log that the daemon recorded; else the one of a daemon that we would start."""
     meant = target(options)
     known = daemon_record.read(meant.data_dir) if meant.data_dir and not meant.socket else None
     return Path(known.log) if known and known.log else meant.log
 
 
-def _coming(path: Path, start: int) -> Iterator[str]:
-    """Lines as they are written, for ever; also across a rotation of the file."""
+def _new_lines(path: Path, start: int) -> Iterator[str]:
+    """New lines as they are written, without end; follows a rotation of the file."""
     log, pending = _reopen(path, start), ""
     try:
         while True:
@@ -66,7 +66,7 @@ def _coming(path: Path, start: int) -> Iterator[str]:
                 line, _, pending = pending.partition("\n")
                 yield line
             sys.stdout.flush()
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL)
             if _rotated(path, log):
                 log.close()
                 log = _reopen(path, 0)
@@ -88,7 +88,7 @@ def _open(path: Path) -> IO[str]:
 def _rotated(path: Path, log: IO[str]) -> bool:
     try:
         return path.stat().st_ino != os.fstat(log.fileno()).st_ino
-    except FileNotFoundError:  # between the renaming and the new file
+    except FileNotFoundError:  # a rotation is under way
         return False
 
 
@@ -102,13 +102,13 @@ def _show(line: str) -> None:
     if event is None:
         say(clean(line.rstrip("\n")))
         return
-    when, level, name = (str(event.pop(key, "")) for key in HEAD)
+    when, level, name = (str(event.pop(key, "")) for key in EVENT_FIELDS)
     keys = " ".join(f"{key}={value}" for key, value in event.items())
     say(clean(f"{when[:19]} {level:<8} {name}") + (f"  {paint(clean(keys), DIM)}" if keys else ""))
 
 
 def _event(line: str) -> dict[str, object] | None:
-    """The event on a line; None if it is something else, such as a crash."""
+    """The event on a line; None if it is something else, such as output of a crash."""
     try:
         found = json.loads(line)
     except ValueError:

@@ -1,6 +1,6 @@
 """The command line: one verb, one function, one call on the daemon.
 
-A verb is named here and imported when it runs, so that a quick one stays quick. Failures print
+A verb is imported only when it runs, so that quick ones stay quick. Failures print
 `Error:` and `Try:` to stderr, or with --json an `error` to stdout, and exit 1; wrong usage exits
 2, Ctrl-C 130.
 """
@@ -22,7 +22,7 @@ from memoryd.cli.output import complain, use_any_terminal
 from memoryd.errors import MemorydError
 
 WRONG_USAGE = 2
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+INTERRUPTED = 130  # the exit code that shells use: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,16 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        pass  # the reader went away, as `head` does
+        pass  # the reader closed the pipe, as `head` does
     except OSError as exc:  # a full disk behind `> file`
         sys.stderr.write(f"Error: The output cannot be written: {exc.strerror}.\n")
-    # Python would try to write what is left once more at its end.
+    # Else Python would try to write the rest again when it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 def _run(words: list[str]) -> int:
-    """The same, with every failure told."""
+    """Run one verb and report its failure; the exit code."""
     as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
         options = parser().parse_args(words)
@@ -58,8 +58,9 @@ def _run(words: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         raise
-    except Exception as exc:  # a traceback helps nobody at a prompt
-        sentence = f"memoryd failed with {type(exc).__name__}."  # its words can quote a memory
+    except Exception as exc:  # no traceback: it does not help at a prompt
+        # The type alone: the message can quote a memory.
+        sentence = f"memoryd failed with {type(exc).__name__}."
         hint = "Run: memoryd doctor"
         complain(MemorydError(sentence, code="internal", hint=hint), as_json=as_json)
     return 1
@@ -90,7 +91,7 @@ def parser() -> Parser:
     return top
 
 
-Verbs = Any  # argparse keeps the type of its verbs to itself
+Verbs = Any  # argparse does not export the type
 
 
 def _add_daemon_verbs(verbs: Verbs) -> None:
@@ -101,7 +102,7 @@ def _add_daemon_verbs(verbs: Verbs) -> None:
     restart = _add(verbs, "restart", "start:restart", "stop the daemon and start it again")
     status = _add(verbs, "status", "daemon:status", "show what the daemon does and holds")
     stop = _add(verbs, "stop", "daemon:stop", "stop the daemon once its calls are done")
-    stop.add_argument("--kill", action="store_true", help="end one that hangs, by force")
+    stop.add_argument("--kill", action="store_true", help="kill a daemon that hangs")
     logs = _add(verbs, "logs", "logs:logs", "show the log of a daemon in the background")
     logs.add_argument(
         "-n", "--lines", type=values.count, default=50, metavar="N", help="how many lines"
@@ -157,14 +158,14 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         "file", metavar="FILE", nargs="?", default="-", help="without it, or with -, to stdout"
     )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
-    export.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     take = _add(verbs, "import", "transfer:take_in", "read memories from an export")
     take.add_argument("file", metavar="FILE", help="- reads stdin")
     take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
     take.add_argument(
         "--trust-vectors",
         action="store_true",
-        help="use the vectors in FILE unseen; only for an export of your own",
+        help="use the vectors in FILE unchecked; only for an export of your own",
     )
     _add_json(forget, export, take)
 
@@ -172,7 +173,7 @@ def _add_governing_verbs(verbs: Verbs) -> None:
 def _add_store_verbs(verbs: Verbs) -> None:
     backup = _add(verbs, "backup", "store:backup", "copy all memories into one file, verified")
     backup.add_argument("folder", metavar="DIR", nargs="?", help="folder for a second copy")
-    restore = _add(verbs, "restore", "store:restore", "bring the memories of a backup back")
+    restore = _add(verbs, "restore", "store:restore", "restore the memories of a backup")
     restore.add_argument("file", metavar="FILE", help="a file that `memoryd backup` wrote")
     restore.add_argument(
         "--replace", action="store_true", help="delete the memories that are there"
@@ -184,7 +185,7 @@ def _add_store_verbs(verbs: Verbs) -> None:
     purge = _add(
         verbs, "purge", "store:purge", "erase forgotten memories from all files but backups"
     )
-    sweep = _add(verbs, "sweep", "store:sweep", "delete expired memories without waiting")
+    sweep = _add(verbs, "sweep", "store:sweep", "delete expired memories now")
     sweep.add_argument(
         "--now", action="store_true", help="also after a leap of the clock: date and time are right"
     )
@@ -207,7 +208,7 @@ def _add_machine_verbs(verbs: Verbs) -> None:
 def _add(verbs: Verbs, name: str, place: str, text: str) -> Parser:
     verb: Parser = verbs.add_parser(name, help=text, description=text)
     verb.set_defaults(verb=f"memoryd.cli.{place}", json=False)
-    # Suppressed, or the verb's default would undo the same flag given before it.
+    # Suppressed: the verb's default would overwrite the same flag given before the verb.
     _add_places(verb, default=argparse.SUPPRESS)
     return verb
 
@@ -227,7 +228,7 @@ def _add_common(*verbs: argparse.ArgumentParser) -> None:
             type=values.pair,
             action="append",
             metavar="KEY=VALUE",
-            help="may be repeated; a value that is JSON is taken as such",
+            help="may be repeated; a value that is JSON is parsed",
         )
 
 

@@ -32,7 +32,7 @@ INDENT = " " * 6
 
 
 def store(options: argparse.Namespace) -> int:
-    """Remember a text; say what became of it."""
+    """Store a text; say whether it is new, known or a replacement."""
     content = _stdin() if options.content == "-" else options.content
     stored = asyncio.run(_store(options, content))
     if options.json:
@@ -129,7 +129,7 @@ def _stdin() -> str:
         return sys.stdin.buffer.read().decode().rstrip("\n")
     except UnicodeDecodeError as exc:
         raise InvalidInput(
-            "What came on stdin is not UTF-8 text.", code="content_not_text"
+            "The text on stdin is not UTF-8.", code="content_not_text", hint="Convert it to UTF-8."
         ) from exc
 
 
@@ -169,7 +169,7 @@ def _heading(hit: Hit, now: datetime) -> str:
 
 
 def _excerpt(text: str) -> list[str]:
-    """The first lines that say something, cut to the width of the terminal."""
+    """The first lines that are not blank, cut to the width of the terminal."""
     width = max(shutil.get_terminal_size((100, 24)).columns - len(INDENT), 20)
     lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
     cut = [line if len(line) <= width else line[: width - 1] + "…" for line in lines]
@@ -185,6 +185,6 @@ def _facts(memory: Memory) -> dict[str, str]:
         "expires": moment(memory["expires_at"]) if memory["expires_at"] else "never",
         "session": memory.get("session_id"),
     }
-    # Under a name of their own, on one line: metadata must not pose as a field of the memory.
+    # With a prefix and on one line: metadata must not look like a field of the memory.
     found |= {f"metadata.{key}": _one_line(value) for key, value in memory["metadata"].items()}
     return {clean(key): clean(value) for key, value in found.items() if value is not None}

@@ -1,7 +1,7 @@
-"""What the command line cannot read: said in a sentence, with the nearest word that it knows.
+"""Parsing the command line: wrong usage is a sentence that suggests the nearest known word.
 
 argparse prints its usage and ends the process. Here wrong usage is an error like every other, so
-that it reads the same at a prompt and is JSON under --json.
+that it looks like other errors at a prompt and is JSON with --json.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 from memoryd.errors import InvalidInput
 
-LIKENESS = 0.6  # from 0 to 1; below this a suggestion is a guess
-# What argparse says, and what we say instead.
+LIKENESS = 0.6  # from 0 to 1; a word that is less alike is not suggested
+# Patterns of argparse's messages, and the sentences that replace them.
 SENTENCES = (
     (r"the following arguments are required: (.+)", r"\1 is missing."),
     (r"argument (\S+): expected (?:one|at least one) argument", r"\1 needs a value."),
@@ -29,7 +29,7 @@ UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class UsageError(InvalidInput):
-    """The words after `memoryd` are not a command."""
+    """The arguments of `memoryd` cannot be parsed."""
 
     code = "usage"
 
@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
         raise self._wrong(f"{message[:1].upper()}{message[1:]}.")
 
     def _refuse(self, word: str) -> NoReturn:
-        """Raise for a word that has no meaning here."""
+        """Raise UsageError for an argument that this parser does not know."""
         if not word.startswith("-"):
             sentence = f"{word!r} is one word too many. A text of several words needs quotes."
             raise self._wrong(sentence)
@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         raise self._wrong(f"There is no option {name!r}.{meant(name, known)}")
 
     def _refuse_unknown_options(self, words: Sequence[str]) -> None:
-        """Before anything else is found to be missing: the typo is the reason."""
+        """Runs first: a typo in an option would else be reported as a missing argument."""
         for word in words[: words.index("--") if "--" in words else None]:
             name = word.partition("=")[0]
             if not name.startswith("--") or " " in word:
@@ -83,7 +83,7 @@ class Parser(argparse.ArgumentParser):
         raise self._wrong(f"There is no {what}.{meant(str(value), action.choices) or known}")
 
     def verbs(self) -> dict[str, Parser]:
-        """The parser of each verb; empty for one of them."""
+        """The parser of each verb; empty if this is the parser of a verb."""
         found = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
         return {name: verb for action in found for name, verb in action.choices.items()}
 
@@ -95,7 +95,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """` Did you mean search?`, or nothing where no known word is like it."""
+    """` Did you mean search?`, or "" if no known word is similar."""
     near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=LIKENESS)
     return f" Did you mean {near[0]}?" if near else ""
 
@@ -132,7 +132,7 @@ def seconds(text: str) -> float:
 
 
 def pair(text: str) -> tuple[str, object]:
-    """KEY=VALUE; a value that is JSON is taken as such."""
+    """KEY=VALUE; a value that is JSON is parsed."""
     key, separator, value = text.partition("=")
     if not separator:
         raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")

@@ -1,4 +1,4 @@
-"""What the command line says, and how: plain, aligned, coloured only for a terminal."""
+"""Output of the command line: plain, aligned, coloured only for a terminal."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def use_any_terminal() -> None:
-    """What a terminal cannot show is shown as `?`; it must not end the command."""
+    """Print `?` for characters that the terminal cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def say(text: str = "") -> None:
-    """One line, or several, to stdout."""
+    """Write text and a newline to stdout."""
     sys.stdout.write(text + "\n")
 
 
 def say_json(answer: object) -> None:
-    """One JSON text on one line, as on the wire."""
+    """Write a value as one line of JSON to stdout."""
     say(json.dumps(answer))
 
 
 def note(text: str) -> None:
-    """Something to know that is no part of the answer."""
+    """Write to stderr what is worth knowing but not part of the answer."""
     sys.stderr.write(f"Note: {clean(text)}\n")
 
 
 def complain(exc: MemorydError, *, as_json: bool = False) -> None:
-    """What is wrong, and what to try. JSON goes to stdout: who reads it gets JSON in any case."""
+    """Write an error and its hint to stderr. With `as_json` to stdout: a program that reads JSON
+    there gets JSON in any case."""
     if as_json:
         say_json({"error": error_facts(exc)})
         return
@@ -51,18 +52,19 @@ def complain(exc: MemorydError, *, as_json: bool = False) -> None:
 
 
 def error_facts(exc: MemorydError) -> dict[str, str]:
-    """An error as it is told in JSON."""
+    """An error as a JSON object."""
     return {"code": exc.code, "message": exc.message, "hint": exc.hint.removeprefix("Run: ")}
 
 
 def paint(text: str, style: str) -> str:
-    """Text in a style where somebody looks at it on a terminal."""
+    """Text in a style, if stdout is a terminal with colours."""
     plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{style}m{text}\x1b[0m"
 
 
 def clean(text: str) -> str:
-    """Without controls and hidden characters: a memory must not drive or deceive the terminal."""
+    """Text without control and hidden characters: a memory must not control the terminal or
+    deceive its reader."""
     return visible(text)
 
 
@@ -93,7 +95,7 @@ def long_span(seconds: float) -> str:
 
 
 def age(memory: Mapping[str, Any], now: datetime) -> str:
-    """How long ago a memory was made."""
+    """How long ago a memory was created."""
     return f"{span((now - datetime.fromisoformat(memory['created_at'])).total_seconds())} ago"
 
 
@@ -105,7 +107,7 @@ def remaining(memory: Mapping[str, Any], now: datetime) -> str:
 
 
 def moment(text: str) -> str:
-    """A time as people write it, in the local zone."""
+    """An ISO 8601 time in the local zone: `2026-01-31 14:05`."""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M")
 
 

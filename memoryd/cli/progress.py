@@ -1,4 +1,4 @@
-"""A bar on stderr for what takes a while; nothing where nobody looks at a terminal."""
+"""A progress bar on stderr; nothing if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 WIDTH = 30
-PAUSE = 0.1  # seconds between two drawings
+REDRAW_INTERVAL = 0.1  # seconds
 
 
 class Progress:
@@ -34,9 +34,9 @@ class Progress:
             sys.stderr.flush()
 
     def at(self, count: int) -> None:
-        """So many are done; drawn if the last drawing is a while ago."""
+        """Set how many are done; draws at most once per REDRAW_INTERVAL."""
         now = time.monotonic()
-        if not self._shown or now - self._drawn < PAUSE:
+        if not self._shown or now - self._drawn < REDRAW_INTERVAL:
             return
         self._drawn = now
         part = min(count / self._total, 1.0)

@@ -28,18 +28,18 @@ def service(options: argparse.Namespace) -> int:
 def _install(
     manager: services.Manager, options: argparse.Namespace
 ) -> tuple[services.Done, list[str]]:
-    """What was done, and what was stopped for it."""
+    """What was done, and which daemon was stopped for it."""
     stopped: list[str] = []
 
     def release() -> None:
-        # One that runs has the directory, and would take the socket's file with it when it ends.
+        # A daemon that runs has the directory, and deletes the socket's file when it ends.
         if (pid := end_running(options)) is not None:
             stopped.append(f"Stopped process {pid}.")
 
     try:
         return manager.install(release), stopped
     except MemorydError:
-        if stopped:  # it was there before us, so it is there after us
+        if stopped:  # a daemon ran before, so one runs afterwards
             from memoryd.cli.start import begin
 
             begin(options)

@@ -21,15 +21,15 @@ MEGABYTE = 1_000_000
 
 
 def setup(options: argparse.Namespace) -> int:
-    """Prepare the model and see that it runs, so that no call ever waits for it."""
+    """Prepare the model and check that it runs, so that no call has to wait for it."""
     from memoryd.wiring.engine import prepare_model, try_model
 
     config = settings(options)
     try:
-        # Libraries that print must not spoil the answer.
+        # Libraries may print to stdout, which is for the answer.
         with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
-            told = _silent if options.json else _Told(stack)
-            prepared = prepare_model(config, told, thorough=True)
+            watch = _silent if options.json else _ProgressNotes(stack)
+            prepared = prepare_model(config, watch, thorough=True)
             try_model(config)
     except EmbedError as exc:
         raise _explained(exc, config) from exc
@@ -47,8 +47,8 @@ def _silent(progress: Progress) -> None:
     pass
 
 
-class _Told:
-    """Shows how far it is: a line for each thing begun, a bar for a download on a terminal."""
+class _ProgressNotes:
+    """Shows progress: a line for each step, and a bar for a download on a terminal."""
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack = stack
@@ -57,7 +57,7 @@ class _Told:
 
     def __call__(self, progress: Progress) -> None:
         if progress.what != self._what:
-            self._stack.close()  # the bar of what was before
+            self._stack.close()  # the bar of the previous step
             self._what, self._at = progress.what, None
             note(progress.what)
         if progress.total:
@@ -68,8 +68,8 @@ class _Told:
 
 
 def _explained(exc: EmbedError, config: Config) -> EmbedError:
-    """The same error for somebody who ran `memoryd setup` just now: what was tried, line by
-    line, and what else can be done."""
+    """The error for the user of `memoryd setup`: with each place that was tried on a line, and a
+    hint other than to run `memoryd setup`."""
     from memoryd.wiring.engine import what_helps
 
     message = exc.message

@@ -1,7 +1,7 @@
-"""The verbs that bring the daemon up: start, restart; and version, which tells both versions.
+"""The verbs start, restart and version; the last shows our version and the daemon's.
 
-A daemon that systemd or launchd keeps is started and restarted by its manager: one beside it
-would be refused, and nobody would restart it after a crash.
+If the daemon is installed as a service, systemd or launchd starts and restarts it: the service
+manager's own daemon would find the directory taken, and ours would not be restarted after a crash.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import asyncio
 import time
 
 from memoryd import __version__
-from memoryd.cli.daemon import ask, end_running, running
+from memoryd.cli.daemon import end_running, fetch_status, running
 from memoryd.cli.output import clean, error_facts, note, say, say_json
 from memoryd.cli.target import target
 from memoryd.client.types import Status
 from memoryd.errors import DaemonUnreachable, MemorydError
 from memoryd.service import choice
 
-QUICK = 2.0  # seconds where the answer may be missing
+GLANCE_TIMEOUT = 2.0  # seconds for a status that is not essential
 
 
 def start(options: argparse.Namespace) -> int:
     """Start the daemon in the background; nothing to do if it runs."""
     began = time.monotonic()
     found = running(options) or begin(options)
-    # A socket of systemd's starts it when it is asked, so what it says of itself is compared.
+    # Asking may have started it, where systemd listens; so compare its uptime.
     is_new = found["uptime_seconds"] <= time.monotonic() - began
     if options.json:
         say_json({"started": is_new, "pid": found["pid"], "version": found["version"]})
@@ -43,7 +43,7 @@ def restart(options: argparse.Namespace) -> int:
     manager = _keeper(options)
     if manager is not None and old is not None and manager.pid() == old["pid"]:
         manager.restart()
-        found = asyncio.run(ask(options, start=True))
+        found = asyncio.run(fetch_status(options, start=True))
     else:
         end_running(options)
         found = begin(options)
@@ -60,11 +60,11 @@ def restart(options: argparse.Namespace) -> int:
 
 
 def version(options: argparse.Namespace) -> int:
-    """Our version, and the one of the daemon if it runs."""
+    """Show our version, and that of the daemon if it runs."""
     found, trouble = None, None
     try:
         found = glance(options)
-    except MemorydError as exc:  # ours is known all the same
+    except MemorydError as exc:  # our version can be shown all the same
         trouble = exc
     if options.json:
         daemon = {"version": found["version"], "pid": found["pid"]} if found else None
@@ -83,28 +83,29 @@ def version(options: argparse.Namespace) -> int:
 
 
 def begin(options: argparse.Namespace) -> Status:
-    """Start a daemon where none runs, by its manager if it has one; what it says of itself."""
+    """Start a daemon, through its service manager if it has one; its status."""
     if (manager := _keeper(options)) is not None:
         manager.start()
-    return asyncio.run(ask(options, start=True))
+    return asyncio.run(fetch_status(options, start=True))
 
 
 def glance(options: argparse.Namespace) -> Status | None:
-    """What the daemon says of itself; None if none runs. Starts none. Raises MemorydError if one
-    does not answer at once."""
+    """The status of the daemon; None if none runs. Never starts one. DaemonUnreachable if it does
+    not answer within GLANCE_TIMEOUT."""
     manager = _keeper(options) if target(options).socket else None
     if manager is not None and manager.pid() is None:
-        return None  # to connect would start it
+        return None  # connecting would start it
     try:
-        return running(options, within=QUICK)
+        return running(options, within=GLANCE_TIMEOUT)
     except TimeoutError as exc:
         raise DaemonUnreachable(
-            f"The daemon has not answered within {QUICK:g} seconds.", hint="Run: memoryd status"
+            f"The daemon did not answer within {GLANCE_TIMEOUT:g} seconds.",
+            hint="Run: memoryd status",
         ) from exc
 
 
 def _keeper(options: argparse.Namespace) -> choice.Manager | None:
-    """The manager that keeps this very daemon; None if nobody does."""
+    """The service manager of this daemon; None if it is not a service."""
     try:
         manager = choice.manager(choice.command(target(options)))
     except choice.ServiceError:

@@ -1,5 +1,4 @@
-"""The verbs about the store as a whole: back it up, restore it, rescue what is in RAM, delete what
-has expired, purge what was forgotten."""
+"""The verbs about the store as a whole: backup, restore, rescue, sweep, purge."""
 
 from __future__ import annotations
 
@@ -13,11 +12,12 @@ from memoryd import files
 from memoryd.cli.daemon import end_running, running
 from memoryd.cli.output import clean, counted, note, say, say_json, size
 from memoryd.cli.target import settings, target, where
-from memoryd.client.owner import BackedUp, OwnerClient
+from memoryd.client.owner import BackupResult, OwnerClient
 from memoryd.errors import DaemonUnavailable, MemorydError, StoreError
 
-REAPPEARS, LOOK_AGAIN = 10.0, 0.25  # seconds for a daemon to be found, and between two looks
-PATIENCE = 3600.0  # seconds: a large store takes its time, and says so itself if it fails
+REAPPEAR_TIMEOUT = 10.0  # seconds for a daemon that lost its files to be reachable again
+RETRY_DELAY = 0.25  # seconds between two attempts to reach it
+STORE_TIMEOUT = 3600.0  # seconds for one call: a large store takes long
 
 
 def backup(options: argparse.Namespace) -> int:
@@ -35,7 +35,7 @@ def backup(options: argparse.Namespace) -> int:
 
 
 def rescue(options: argparse.Namespace) -> int:
-    """Have the daemon write all that it still holds in RAM to a backup and to a new store."""
+    """Make the daemon write the memories in its RAM to a backup and to a new store."""
     folder = str(Path(options.folder).expanduser().absolute()) if options.folder else None
     made = asyncio.run(_rescue(options, folder))
     if options.json:
@@ -48,7 +48,7 @@ def rescue(options: argparse.Namespace) -> int:
 
 
 def restore(options: argparse.Namespace) -> int:
-    """Make the store from a backup. A daemon that runs is ended first."""
+    """Replace the store by a backup. Stops the daemon first if it runs."""
     from memoryd.owner import own
     from memoryd.wiring.engine import check_backup, restore_backup
 
@@ -65,12 +65,12 @@ def restore(options: argparse.Namespace) -> int:
         return 0
     say(f"Restored {counted(count)} from {clean(str(path))}")
     if pid is not None:
-        say("The daemon was stopped for it; the next call starts it again.")
+        say("The daemon was stopped for this; the next call starts it again.")
     return 0
 
 
 def purge(options: argparse.Namespace) -> int:
-    """Rewrite the store, so that no file but backups holds what was forgotten."""
+    """Rewrite the store, so that no file but backups holds forgotten text."""
     require_store(options)
     asyncio.run(_purge(options))
     if options.json:
@@ -81,7 +81,7 @@ def purge(options: argparse.Namespace) -> int:
 
 
 def sweep(options: argparse.Namespace) -> int:
-    """Delete what has expired, as the daemon does every hour by itself."""
+    """Delete expired memories now; the daemon itself does so every hour."""
     require_store(options)
     deleted = asyncio.run(_sweep(options))
     if options.json:
@@ -92,7 +92,8 @@ def sweep(options: argparse.Namespace) -> int:
 
 
 def require_store(options: argparse.Namespace) -> None:
-    """Refuse to work on a directory without memories: a typo would make an empty store there."""
+    """StoreError if the directory has no store: after a typo in its name an empty one would be
+    created there."""
     config = settings(options)
     is_there = (config.memory.path / "store").exists() or config.store.mode != "embedded"
     if not is_there and not target(options).place.exists():
@@ -104,29 +105,29 @@ def require_store(options: argparse.Namespace) -> None:
 
 
 def _connect(options: argparse.Namespace) -> OwnerClient:
-    return OwnerClient(**where(options), start=True, timeout=PATIENCE)
+    return OwnerClient(**where(options), start=True, timeout=STORE_TIMEOUT)
 
 
-async def _backup(options: argparse.Namespace) -> BackedUp:
+async def _backup(options: argparse.Namespace) -> BackupResult:
     async with _connect(options) as daemon:
         return await daemon.backup()
 
 
-async def _rescue(options: argparse.Namespace, folder: str | None) -> BackedUp:
-    """Never starts a daemon: a new one would hold nothing. One whose directory is gone makes
-    itself reachable again within seconds."""
-    until = time.monotonic() + REAPPEARS
+async def _rescue(options: argparse.Namespace, folder: str | None) -> BackupResult:
+    """Rescue what a running daemon holds. Starts none: a new one would hold nothing. A daemon whose
+    directory is gone makes itself reachable again within seconds."""
+    until = time.monotonic() + REAPPEAR_TIMEOUT
     while True:
         try:
-            async with OwnerClient(**where(options), start=False, timeout=PATIENCE) as daemon:
+            async with OwnerClient(**where(options), start=False, timeout=STORE_TIMEOUT) as daemon:
                 return await daemon.rescue(folder)
         except DaemonUnavailable as exc:
             if time.monotonic() >= until:
                 raise DaemonUnavailable(
-                    f"{exc.message} Only a daemon that runs still holds what its files have lost.",
+                    f"{exc.message} Only a running daemon holds memories whose files are gone.",
                     hint="Run: memoryd restore FILE, with a backup",
                 ) from exc
-        await asyncio.sleep(LOOK_AGAIN)
+        await asyncio.sleep(RETRY_DELAY)
 
 
 async def _sweep(options: argparse.Namespace) -> int:
@@ -140,7 +141,8 @@ async def _purge(options: argparse.Namespace) -> None:
 
 
 def _check_running(options: argparse.Namespace) -> None:
-    """Refuse before anything is stopped: a daemon that runs knows what it holds."""
+    """StoreError, before anything is stopped, if a running daemon holds memories and --replace was
+    not given."""
     found = running(options)
     count = sum(found.get("memories", {}).values()) if found else 0
     if count and not options.replace:
@@ -152,7 +154,7 @@ def _check_running(options: argparse.Namespace) -> None:
 
 
 def _copy(source: Path, folder: Path) -> Path:
-    """The same file in another folder: whole under its name, or not there."""
+    """Copy a file into another folder; the copy. It has its name only once it is complete."""
     folder = folder.expanduser().absolute()
     target = folder / source.name
     try:
@@ -163,5 +165,6 @@ def _copy(source: Path, folder: Path) -> Path:
         raise MemorydError(
             f"The backup {source} cannot be copied to {folder}: {exc.strerror}.",
             code="backup_not_copied",
+            hint="Check that the folder is writable and has room; the backup itself was made.",
         ) from exc
     return target

@@ -1,4 +1,4 @@
-"""Which daemon a verb is meant for: the flags and variables, and what the configuration names."""
+"""Which daemon a verb is meant for, from flags, variables and the configuration file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from memoryd.launch.target import (
     FLAGS,
     Target,
     config_in_use,
+    may_set_path,
+    named_data_dir,
     named_socket,
-    names_path,
-    told_data_dir,
 )
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Where(TypedDict):
-    """The places, as the client takes them."""
+    """Which daemon is meant, as arguments of `Client`."""
 
     socket: str | None
     data_dir: str | None
@@ -30,8 +30,8 @@ class Where(TypedDict):
 
 
 def where(options: argparse.Namespace) -> Where:
-    """The places of this command line, the configuration file read if it may matter: a verb must
-    never act on other memories than those it was told. Raises ConfigError."""
+    """The arguments of `Client` for this command line. Reads the configuration file if it may name
+    the data directory: a verb must never act on other memories. Raises ConfigError."""
     return {
         "socket": options.socket,
         "data_dir": options.data_dir,
@@ -46,7 +46,7 @@ def target(options: argparse.Namespace) -> Target:
 
 
 def settings(options: argparse.Namespace) -> Config:
-    """Every setting, as this command line, the environment and the file have it. Raises
+    """Every setting, from this command line, the environment and the configuration file. Raises
     ConfigError."""
     from memoryd.config import load
 
@@ -54,29 +54,29 @@ def settings(options: argparse.Namespace) -> Config:
 
 
 def config_file(options: argparse.Namespace) -> Path | None:
-    """The configuration file that a flag names."""
+    """The configuration file that --config names; None if it was not given."""
     return Path(options.config) if options.config else None
 
 
 def setting_flags(options: argparse.Namespace) -> dict[str, object]:
-    """The settings that flags name."""
+    """The settings that flags set."""
     return {"memory.path": options.data_dir}
 
 
 def given(options: argparse.Namespace) -> dict[str, str]:
-    """The flags that place a daemon, as far as they were given."""
+    """The flags that say which daemon is meant, as far as they were given."""
     values = (options.data_dir, options.socket, options.config)
     return {flag: value for flag, value in zip(FLAGS, values, strict=True) if value}
 
 
 def _configured(options: argparse.Namespace) -> Path | None:
-    """The data directory by the configuration file in use, where a flag or a variable names none
-    and the file may."""
+    """The data directory that the configuration file in use names; None if a flag or a variable
+    names one, or the file does not set it."""
     flags = given(options)
     file = config_in_use(flags)
-    if told_data_dir(flags) or file is None or not names_path(file):
+    if named_data_dir(flags) or file is None or not may_set_path(file):
         return None
     from memoryd.config import data_dir_in
 
-    # A named socket without a named directory: whatever is served there is meant.
+    # A named socket without a named directory means any daemon that listens there.
     return data_dir_in(file) or (None if named_socket(flags) else places.data_dir())

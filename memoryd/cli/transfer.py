@@ -1,9 +1,9 @@
 """`memoryd export` and `memoryd import`: all memories into a file of JSON lines, and back.
 
-An export is written beside its place and moved there when it is whole, so one that is killed leaves
-no half of one. An import reads its file twice: once to see that it is whole, then to send it; what
-comes on stdin is kept in an unnamed file meanwhile. Ids are kept, so an import that was killed
-is continued by running it again: what is there already is passed over.
+An export is written under another name and renamed when it is complete, so one that is killed
+leaves no partial file. An import reads its file twice: once to verify it, then to send it; stdin is
+copied to an unnamed file first. Ids are kept, so an import that was killed continues when it is run
+again: what is already stored is skipped.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from memoryd.cli.jsonl import Writer
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
-from memoryd.client.owner import Arrived, OwnerClient
+from memoryd.client.owner import ImportResult, OwnerClient
 from memoryd.errors import InvalidInput, MemorydError
 
-BATCH, BATCH_BYTES = 64, 256_000  # of one call; the daemon bounds a message
-SHOWN = 20  # lines that are reported one by one
-PATIENCE = 600.0  # seconds for a batch: long texts have many passages to embed
-NEW_VECTORS = "Every vector is made anew. --trust-vectors uses those of a file that is your own."
+BATCH_MEMORIES, BATCH_BYTES = 64, 256_000  # of one call; the daemon limits the size of a message
+MAX_REPORTED = 20  # lines that are reported one by one
+BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
+NEW_VECTORS = (
+    "Every vector is computed again. For an export of your own, --trust-vectors skips this."
+)
 OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
 
 
@@ -53,7 +55,7 @@ def export(options: argparse.Namespace) -> int:
         )
     if os.path.lexists(path) and not options.overwrite:
         raise InvalidInput(
-            f"{path} is there already.", code="file_exists", hint="Add --overwrite to replace it."
+            f"{path} already exists.", code="file_exists", hint="Add --overwrite to replace it."
         )
     with _replacing(path) as file:
         count = asyncio.run(_export(options, file))
@@ -83,25 +85,28 @@ async def _export(options: argparse.Namespace, file: IO[bytes]) -> int:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its place when it is whole and on the disk; only its owner reads it."""
+    """A private file that replaces `path` once it is complete and on the disk. MemorydError if it
+    cannot be written."""
     try:
         with files.replacing(path) as file:
             yield file
     except OSError as exc:
         raise MemorydError(
-            f"{path} cannot be written: {exc.strerror or exc}.", code="file_unwritable"
+            f"{path} cannot be written: {exc.strerror or exc}.",
+            code="file_unwritable",
+            hint="Choose another file, or check the folder and its disk.",
         ) from exc
 
 
 @dataclass(slots=True)
 class Report:
-    """How many of each outcome, and the lines that somebody should look at."""
+    """How many memories had each outcome, and the lines that the user should look at."""
 
     counts: Counter[str] = field(default_factory=Counter)
     lines: list[dict[str, Any]] = field(default_factory=list)
     masked: int = 0
 
-    def take(self, number: int, memory: dict[str, Any], arrived: Arrived) -> None:
+    def take(self, number: int, memory: dict[str, Any], arrived: ImportResult) -> None:
         self.counts[arrived["outcome"]] += 1
         self.masked += arrived.get("masked", False)
         if arrived["outcome"] in ("kept", "refused") or arrived.get("masked"):
@@ -126,7 +131,7 @@ def take_in(options: argparse.Namespace) -> int:
 
 async def _import(options: argparse.Namespace, file: IO[bytes], header: jsonl.Header) -> Report:
     report, done = Report(), 0
-    async with connect(options, timeout=PATIENCE) as daemon:
+    async with connect(options, timeout=BATCH_TIMEOUT) as daemon:
         with Progress("Importing", header.count) as progress:
             for batch in _batches(file, vectors=options.trust_vectors):
                 memories = [memory for _, memory in batch]
@@ -143,7 +148,7 @@ async def _send(
     memories: list[dict[str, Any]],
     header: jsonl.Header,
     options: argparse.Namespace,
-) -> list[Arrived]:
+) -> list[ImportResult]:
     return await daemon.import_batch(
         memories,
         model=header.model,
@@ -156,7 +161,7 @@ def _batches(file: IO[bytes], *, vectors: bool) -> Iterator[list[tuple[int, dict
     batch: list[tuple[int, dict[str, Any]]] = []
     size = 0
     for number, memory, length in jsonl.memories(file):
-        if batch and (len(batch) >= BATCH or size + length > BATCH_BYTES):
+        if batch and (len(batch) >= BATCH_MEMORIES or size + length > BATCH_BYTES):
             yield batch
             batch, size = [], 0
         if not vectors:
@@ -179,17 +184,19 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
         file = Path(name).open("rb")
     except OSError as exc:
         raise InvalidInput(
-            f"{name} cannot be read: {exc.strerror or exc}.", code="file_unreadable"
+            f"{name} cannot be read: {exc.strerror or exc}.",
+            code="file_unreadable",
+            hint="Check the path and the mode of the file.",
         ) from exc
     with file:
         yield file
 
 
 def _tell(report: Report) -> None:
-    for found in report.lines[:SHOWN]:
+    for found in report.lines[:MAX_REPORTED]:
         note(f"Line {found['line']}: {clean(_why(found))}")
-    if (more := len(report.lines) - SHOWN) > 0:
-        note(f"{more} more lines like these; --json tells them all.")
+    if (more := len(report.lines) - MAX_REPORTED) > 0:
+        note(f"{more} more lines like these; --json shows them all.")
     counts = [f"{report.counts[o]} {o}" for o in OUTCOMES if report.counts[o] or o == "added"]
     say(f"Imported: {', '.join(counts)}.")
     if report.masked:
@@ -202,8 +209,9 @@ def _why(found: dict[str, Any]) -> str:
     if found.get("masked"):
         return "what looked like a secret was removed before storing."
     if found["rival"] == found["id"]:
-        return f"memory {found['id']} differs here and was kept; --overwrite replaces it."
+        same = f"memory {found['id']} differs from the stored one, which was kept"
+        return f"{same}; --overwrite replaces it."
     return (
-        f"memory {found['id']} was left out: {found['rival']} has its name or says the same; "
-        "--overwrite replaces that."
+        f"memory {found['id']} was not imported: {found['rival']} has its name or says the same; "
+        "--overwrite replaces that one."
     )

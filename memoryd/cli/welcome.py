@@ -21,7 +21,7 @@ FIRST = {
 
 
 def welcome(options: argparse.Namespace) -> int:
-    """Show the first screen. It asks for nothing and starts nothing, so it is no failure."""
+    """Show the first screen. Starts no daemon; always exit code 0."""
     say(f"{paint(f'memoryd {__version__}', BOLD)}, the memory that AI agents on this machine share")
     say(_state(options))
     say()
@@ -36,7 +36,7 @@ def _state(options: argparse.Namespace) -> str:
     try:
         found = glance(options)
     except MemorydError as exc:
-        return f"Whether the daemon is running is not known: {clean(exc.message)}"
+        return f"It is not known whether the daemon is running: {clean(exc.message)}"
     if found is None:
         return "The daemon is not running."
     state = f"The daemon is running (process {found['pid']}, {found['health']})"

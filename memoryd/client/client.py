@@ -4,9 +4,9 @@
         await memory.store("The charging dock is behind the kitchen door.")
         page = await memory.search("where can it recharge?")
 
-A lost connection costs the calls that were under way; the next call connects again. To the
-daemon a new connection is a new session, so the client has a session id of its own and names
-it in every call: the context window outlives a restart. `SyncClient` is the same without async.
+When the connection is lost, running calls fail; the next call connects again. To the daemon a
+new connection is a new session, so the client has its own session id and sends it with every
+call: the context window outlives a restart. `SyncClient` is the same without async.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 from urllib.parse import quote
 
-from memoryd.client.connection import Link, RemoteDoor
+from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
 from memoryd.client.types import (
     Cleared,
@@ -46,7 +46,7 @@ Answer = TypeVar("Answer")
 
 
 class Client:
-    """Every tool as a method; calls may run side by side on one connection."""
+    """Every tool as a method; calls may run concurrently on one connection."""
 
     def __init__(
         self,
@@ -61,18 +61,21 @@ class Client:
         session_id: str | None = None,
         timeout: float = 60.0,
     ) -> None:
-        """`socket` or `data_dir` as in the flags of `memoryd serve`, or `tcp` with its `token`.
-        A daemon of another directory than `data_dir` or `serves` is refused with WrongDaemon.
-        `start`: start a daemon if none runs, with `config` if given. `timeout` bounds a call."""
+        """`socket` and `data_dir` mean the same as the flags of `memoryd serve`; or give `tcp` and
+        its `token`. Raises WrongDaemon later if the daemon serves another directory than
+        `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` if given.
+        `timeout`: seconds for one call."""
         places = {"--data-dir": data_dir, "--socket": socket, "--config": config}
         given = {flag: str(path) for flag, path in places.items() if path is not None}
         target = Target(given, absolute(serves) if serves is not None else None)
-        self._link = Link(RemoteDoor(*tcp, token) if tcp else Finder(target, start=start))
+        self._connection = Connection(
+            RemoteDoor(*tcp, token) if tcp else Finder(target, start=start)
+        )
         self._timeout = timeout
         self.session_id = session_id or str(uuid.uuid4())
 
     async def __aenter__(self) -> Self:
-        await self._link.wire()
+        await self._connection.open()
         return self
 
     async def __aexit__(
@@ -81,7 +84,7 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._link.close()
+        await self._connection.close()
 
     async def store(
         self, content: str, memory_type: str = "fact", **options: Unpack[StoreOptions]
@@ -91,7 +94,7 @@ class Client:
         return cast(Stored, await self._tool("store_memory", given))
 
     async def search(self, query: str, **options: Unpack[SearchOptions]) -> Page:
-        """The memories that match by meaning, best first."""
+        """The memories that match the query, best first."""
         return cast(Page, await self._tool("search_memories", {"query": query, **options}))
 
     async def get(self, id_or_name: str) -> Memory | None:
@@ -125,7 +128,7 @@ class Client:
         return cast(Cleared, await self._session_tool("clear_context", session_id, {}))
 
     async def status(self) -> Status:
-        """What the daemon says about itself."""
+        """The state of the daemon and its store."""
         return cast(Status, await self._resource("memory://status"))
 
     async def _session_tool(
@@ -143,13 +146,13 @@ class Client:
         return cast(dict[str, Any], json.loads(result["contents"][0]["text"]))
 
     async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        wire = await self._link.wire()
+        opened = await self._connection.open()
         try:
             async with asyncio.timeout(self._timeout):
-                return await wire.request(method, params)
+                return await opened.request(method, params)
         except TimeoutError as exc:
             raise DaemonLost(
-                f"The daemon has not answered within {self._timeout:g} seconds; "
+                f"The daemon did not answer within {self._timeout:g} seconds; "
                 "the call may or may not have been done."
             ) from exc
 
@@ -224,14 +227,19 @@ class SyncClient:
         *given: P.args,
         **options: P.kwargs,
     ) -> Answer:
-        """Have the loop's thread make the call; wait for its answer here."""
+        """Run the call on the thread of the event loop and wait for its result. MemorydError if
+        the client is not open."""
         if self._loop is None:
-            raise MemorydError("This client is not open.", code="client_closed", hint="Use `with`.")
+            raise MemorydError(
+                "This client is not open.",
+                code="client_closed",
+                hint="Open it first: with SyncClient() as memory",
+            )
         running = asyncio.run_coroutine_threadsafe(call(*given, **options), self._loop)
         try:
             return running.result()
         except BaseException:
-            running.cancel()  # Ctrl-C here must end the call there
+            running.cancel()  # Ctrl-C in this thread must end the call on the loop's thread
             raise
 
     def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong while a client talks to the daemon, and the daemon's own errors as ours."""
+"""Errors of a client's connection, and the daemon's errors as exceptions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from memoryd import errors
 from memoryd.errors import DaemonUnavailable, InvalidInput, MemorydError, StoreError
 
 
-class GreetingLost(DaemonUnavailable):
-    """The connection ended before the greeting was answered: a daemon on its way out does so."""
+class HandshakeLost(DaemonUnavailable):
+    """The connection ended before the handshake was answered, as when a daemon is stopping."""
 
 
 class DaemonLost(MemorydError):
-    """The answer will not come: the call may or may not have been done."""
+    """The connection ended, or no answer came in time; the call may or may not have been done."""
 
     code = "daemon_lost"
-    hint = "Look whether it was done, then call again; the next call reconnects."
+    hint = "Check whether it was done, then call again; the next call reconnects."
 
 
 KINDS: dict[str, type[MemorydError]] = {
@@ -26,16 +26,16 @@ KINDS: dict[str, type[MemorydError]] = {
     if isinstance(kind, type) and issubclass(kind, MemorydError)
 }
 for _code in ("warming", "rate_limited", "too_many_connections"):
-    KINDS[_code] = MemorydError  # of the doors, which a client does not have
+    KINDS[_code] = MemorydError  # errors of the doors, which a client does not import
 
 
-def told(error: Mapping[str, Any]) -> MemorydError:
-    """The daemon's error as one of ours: code, sentence and hint are kept.
+def error_from_wire(error: Mapping[str, Any]) -> MemorydError:
+    """The exception for an error that the daemon answered, with its code, message and hint.
 
-    A code without a class of its own is one of the many that refuse input.
+    A code without a class of its own is taken for one of the many that refuse input.
     """
     code, message = str(error.get("code", "")), str(error.get("message", ""))
-    if not code:  # not one of the daemon's own: of the protocol library, or of a stranger
+    if not code:  # not an error of memoryd: one of the protocol library, or of another server
         return MemorydError(message or "The daemon refused the call without a reason.")
     kind = KINDS.get(code) or (StoreError if code.startswith("store_") else InvalidInput)
     return kind(message, code=code, hint=str(error.get("hint", "")))

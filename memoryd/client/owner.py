@@ -1,4 +1,4 @@
-"""The client with the calls that are for the owner of the memories alone, on the local socket."""
+"""A client with the owner's calls too: those that only the local socket serves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from memoryd.client.client import Client
 from memoryd.client.types import Memory
 
 
-class Culled(TypedDict):
-    """What a forget by filter matched, what of it is gone now, and the first few of it."""
+class ForgetResult(TypedDict):
+    """How many memories a filter matched and how many are deleted now, and the first of them."""
 
     matched: int
     forgotten: int
@@ -18,7 +18,7 @@ class Culled(TypedDict):
 
 
 class ExportPage(TypedDict):
-    """Memories as an export writes them; `after` asks for the next page, None after the last."""
+    """Memories as an export writes them. Pass `after` for the next page; None: this is the last."""
 
     memories: list[dict[str, Any]]
     after: str | None
@@ -27,8 +27,8 @@ class ExportPage(TypedDict):
     dimension: int | None
 
 
-class Arrived(TypedDict):
-    """What became of one memory: added, replaced, known, kept, expired or refused."""
+class ImportResult(TypedDict):
+    """The outcome for one memory: added, replaced, known, kept, expired or refused."""
 
     outcome: str
     rival: NotRequired[str | None]
@@ -36,8 +36,8 @@ class Arrived(TypedDict):
     error: NotRequired[dict[str, str]]
 
 
-class BackedUp(TypedDict):
-    """A backup that was made and verified."""
+class BackupResult(TypedDict):
+    """A backup file that was written and verified."""
 
     path: str
     memories: int
@@ -46,14 +46,14 @@ class BackedUp(TypedDict):
 
 
 class OwnerClient(Client):
-    """`Client` and what agents are not shown."""
+    """`Client` with the calls that agents do not see."""
 
-    async def forget_where(self, **options: Any) -> Culled:
-        """Delete what matches, so many at a time; `dry_run` only counts."""
-        return cast(Culled, await self._tool("forget_where", options))
+    async def forget_where(self, **options: Any) -> ForgetResult:
+        """Delete a batch of what matches; `dry_run` only counts."""
+        return cast(ForgetResult, await self._tool("forget_where", options))
 
     async def export_page(self, after: str | None, *, embeddings: bool = False) -> ExportPage:
-        """The memories that follow an id, from the first one on if it is None."""
+        """The next page of memories after an id; the first page if it is None."""
         given = {"after": after, "embeddings": embeddings}
         return cast(ExportPage, await self._tool("export_memories", given))
 
@@ -64,33 +64,33 @@ class OwnerClient(Client):
         model: str | None = None,
         overwrite: bool = False,
         trust_vectors: bool = False,
-    ) -> list[Arrived]:
-        """Keep each of a batch as it is; in order, what became of it. With `trust_vectors` the
-        vectors that come with them are used if they are of `model`, and that serves there."""
+    ) -> list[ImportResult]:
+        """Store each memory of a batch with its id and times; the outcomes, in order. With
+        `trust_vectors` their vectors are used, if `model` is the one that the daemon uses."""
         given: dict[str, Any] = {"memories": memories, "model": model, "overwrite": overwrite}
-        if trust_vectors:  # which a daemon of an older version does not know
+        if trust_vectors:  # a daemon of an older version refuses the argument
             given["trust_vectors"] = True
         answer = await self._tool("import_memories", given)
-        return cast(list[Arrived], answer["outcomes"])
+        return cast(list[ImportResult], answer["outcomes"])
 
-    async def backup(self) -> BackedUp:
-        """Have the daemon make a backup now."""
-        return cast(BackedUp, await self._tool("backup", {}))
+    async def backup(self) -> BackupResult:
+        """Make a backup now."""
+        return cast(BackupResult, await self._tool("backup", {}))
 
-    async def rescue(self, folder: str | None = None) -> BackedUp:
-        """Have the daemon write all that it holds in RAM to a backup, in `folder` if one is named,
-        and to a new store: for one whose files are gone."""
-        return cast(BackedUp, await self._tool("rescue", {"folder": folder}))
+    async def rescue(self, folder: str | None = None) -> BackupResult:
+        """Write all memories in the daemon's RAM to a backup, in `folder` if one is named, and to
+        a new store. For a daemon whose files are gone."""
+        return cast(BackupResult, await self._tool("rescue", {"folder": folder}))
 
     async def sweep(self, *, clock_is_right: bool = False) -> int:
-        """Delete what has expired; how many memories that were."""
+        """Delete expired memories; how many there were."""
         answer = await self._tool("sweep", {"clock_is_right": clock_is_right})
         return cast(int, answer["deleted"])
 
     async def audit(self) -> dict[str, int]:
-        """How many memories the index and the store hold."""
+        """The number of memories in the index and in the store."""
         return await self._tool("audit", {})
 
     async def purge(self) -> None:
-        """Have no byte of what was forgotten in any file but backups."""
+        """Rewrite the store, so that no file but backups holds forgotten text."""
         await self._tool("purge", {})

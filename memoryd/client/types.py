@@ -1,4 +1,4 @@
-"""What a client is told, and what it may ask for, in the shapes of the wire. Times are ISO 8601."""
+"""The JSON shapes of answers and options. Times are ISO 8601."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NotRequired, TypedDict
 
 
 class Memory(TypedDict):
-    """One memory; `expires_at` is None for what is kept. What was recalled has a `notice`."""
+    """One memory. `expires_at` None: it does not expire. `notice`: how to treat recalled text."""
 
     id: str
     content: str
@@ -23,7 +23,7 @@ class Memory(TypedDict):
 
 class Stored(Memory):
     """The memory as it is now. `duplicate`: an identical fact was already there; `replaced`: the
-    name had another text before, which is gone."""
+    text that had this name before was deleted."""
 
     duplicate: bool
     replaced: bool
@@ -32,8 +32,8 @@ class Stored(Memory):
 
 class Hit(Memory):
     """A memory that a search found. `passage`: the part of a long content that matched; `cut`:
-    the content is a part only, to fit `max_tokens`; `similar`: ids of others that say the same;
-    `why`: what the score is made of, if it was asked for."""
+    the content was shortened to fit `max_tokens`; `similar`: ids of memories with the same
+    content, which were folded into this one; `why`: the parts of the score, if asked for."""
 
     score: float
     passage: NotRequired[str]
@@ -43,8 +43,8 @@ class Hit(Memory):
 
 
 class Page(TypedDict):
-    """The hits, best first. `warnings` says where quality dropped, in plain sentences; `timings`:
-    milliseconds of each step of the search, with `explain`."""
+    """The hits, best first. `warnings`: sentences that say why results may be worse than usual;
+    `timings`: milliseconds of each step of the search, with `explain`."""
 
     notice: str
     results: list[Hit]
@@ -60,8 +60,8 @@ class Forgotten(TypedDict):
 
 
 class Turn(Memory):
-    """A message as it was recorded: a conversation memory with its place in the session. `hint`:
-    how to come back to a session that was not named."""
+    """A recorded message: a conversation memory with its position in the session. `hint`: how to
+    continue a session that was not named."""
 
     order: int
     warnings: list[str]
@@ -97,24 +97,24 @@ class Cleared(TypedDict):
 
 
 class Progress(TypedDict):
-    """How far something is that takes its time; `total` 0: that is not known."""
+    """The progress of a long operation; `total` 0: not known."""
 
     what: str
     done: int
     total: int
-    seconds: NotRequired[float]  # for which it has been at it
+    seconds: NotRequired[float]  # since it began
 
 
 class ClockDoubt(TypedDict):
-    """Why nothing expired is deleted: when the clock was last believed, and how long it is
-    watched still."""
+    """The clock leapt, so nothing expired is deleted: the last time that was trusted, and how
+    long the clock still has to be steady."""
 
     believed: str
     seconds_left: int
 
 
 class CallFigures(TypedDict):
-    """How many calls a tool had since the start, and percentiles of its latest."""
+    """The calls of a tool since the start, and percentiles of the latest ones."""
 
     calls: int
     errors: int
@@ -123,7 +123,7 @@ class CallFigures(TypedDict):
 
 
 class Status(TypedDict):
-    """What the daemon says about itself. The counts are there once the memories are open."""
+    """The state of the daemon. The counts are present once the store is open."""
 
     health: str
     version: str
@@ -148,7 +148,7 @@ class Status(TypedDict):
 
 
 class StoreOptions(TypedDict, total=False):
-    """What may be said about a memory besides its text and type; None means not given."""
+    """Options of `store`; None means not given."""
 
     metadata: dict[str, Any] | None
     name: str | None
@@ -158,7 +158,7 @@ class StoreOptions(TypedDict, total=False):
 
 
 class SearchOptions(TypedDict, total=False):
-    """What may bound a search; None means not given."""
+    """Options of `search`; None means not given."""
 
     memory_type: str | None
     limit: int | None
@@ -172,7 +172,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 class ClientOptions(TypedDict, total=False):
-    """What may be said when a client is made; see `Client`."""
+    """Options of `SyncClient`; see `Client`."""
 
     data_dir: Path | str | None
     config: Path | str | None

@@ -83,13 +83,19 @@ class Tools:
         known = self._known.get(name, set())
         for key in arguments:
             if key not in known:
-                near = difflib.get_close_matches(key[:50], known, n=1, cutoff=0.5)
                 raise InvalidInput(
                     f"{name} has no argument {key[:100]!r}.",
                     code="argument_unknown",
-                    hint=f"Did you mean {near[0]}?" if near else f"Use {', '.join(sorted(known))}.",
+                    hint=_argument_hint(key, known),
                 )
         return {key: value for key, value in arguments.items() if value is not None and value != ""}
+
+
+def _argument_hint(key: str, known: set[str]) -> str:
+    if not known:
+        return "Call it without arguments."
+    near = difflib.get_close_matches(key[:50], known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]}?" if near else f"Use {', '.join(sorted(known))}."
 
 
 def _check_local(name: str) -> None:

@@ -1,9 +1,9 @@
 """Which daemon is meant: flags and environment as a data directory and the sockets to try.
 
-Flags come before variables. A configuration file may name the data directory, but nothing here
-reads YAML: a file without the word `path` names none, and what any other names was noted by the
-daemon that read it last (see `record`). Where even that is missing the directory is not known;
-a daemon has to be started, and says where it or the one before it listens.
+Flags win over variables. A configuration file may name the data directory, but nothing here
+reads YAML: a file without the word `path` names none, and for any other file the daemon that read
+it last has recorded the directory (see `daemon_record`). Without such a record the directory is
+unknown: a daemon has to be started, which says where it, or the one that already runs, listens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memoryd.places import absolute
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# What a process of ours is told, by flag and by variable; all are paths.
+# The flags that say which daemon is meant, and their variables; all are paths.
 FLAGS = {
     "--data-dir": "MEMORYD_DATA_DIR",
     "--socket": "MEMORYD_SOCKET",
@@ -30,34 +30,35 @@ PATH_VARIABLES = (*FLAGS.values(), "MEMORYD_MEMORY_PATH")
 
 
 class Target:
-    """The daemon that somebody looks for.
+    """The daemon to connect to.
 
-    `data_dir` is None where only a daemon can tell. `socket` was named: no other is tried.
-    `given` are the flags for a daemon that has to be started.
+    `socket`: the one that was named, if any; then no other is tried. `given`: the flags for a
+    daemon that has to be started. `serves`: the data directory, if the caller knows it.
     """
 
     def __init__(self, given: Mapping[str, str], serves: Path | None = None) -> None:
         self.given = {flag: str(absolute(path)) for flag, path in given.items() if path}
         self.socket = named_socket(self.given)
-        self._told = serves or told_data_dir(self.given)
+        self._named_data_dir = serves or named_data_dir(self.given)
 
     @property
     def data_dir(self) -> Path | None:
-        """Asked anew each time: a daemon that starts notes what its configuration names."""
-        if self._told is not None:
-            return self._told
+        """The data directory; None if it is unknown until a daemon has read the configuration.
+        Not cached: a daemon that starts meanwhile records it."""
+        if self._named_data_dir is not None:
+            return self._named_data_dir
         file = config_in_use(self.given)
-        if file is None or not names_path(file):
+        if file is None or not may_set_path(file):
             return places.data_dir()
         return daemon_record.noted_config(file)
 
     @property
     def expected(self) -> Path | None:
-        """The directory that the daemon must serve. Who names only a socket takes what is there."""
-        return self._told if self.socket else self.data_dir
+        """The directory that the daemon must serve; None if only a socket was named."""
+        return self._named_data_dir if self.socket else self.data_dir
 
     def sockets(self) -> Iterator[Path]:
-        """Where it may listen, the likeliest first."""
+        """The sockets where it may listen, the likeliest first."""
         if self.socket is not None:
             yield self.socket
             return
@@ -70,13 +71,13 @@ class Target:
 
     @property
     def place(self) -> Path:
-        """The socket to name in a message: the one it was last seen at, or would be."""
+        """The socket to name in messages: where it last listened, or would listen."""
         return next(self.sockets(), places.data_dir() / places.SOCKET)
 
     @property
     def log(self) -> Path:
-        """Where a daemon that is started for this target logs."""
-        if folder := told_data_dir(self.given):
+        """The log of a daemon that is started for this target."""
+        if folder := named_data_dir(self.given):
             return folder / "daemon.log"
         if self.socket is not None:
             return self.socket.with_suffix(".log")
@@ -85,37 +86,38 @@ class Target:
         return places.state_dir() / f"daemon{key}.log"
 
     @property
-    def words(self) -> Path:
-        """Where its first words go. It is locked while a daemon is on its way."""
+    def startup_file(self) -> Path:
+        """The file for its output during the start. It is locked until the daemon listens."""
         folder = self.data_dir
         return folder / "daemon.start" if folder else self.log.with_suffix(".start")
 
 
 def named_socket(given: Mapping[str, str]) -> Path | None:
-    """The socket that was named. A flag for the directory beats a variable for the socket."""
+    """The socket that was named; None if none was. --data-dir wins over MEMORYD_SOCKET."""
     named = given.get("--socket")
     if not named and not given.get("--data-dir"):
         named = os.environ.get("MEMORYD_SOCKET")
     return absolute(named) if named else None
 
 
-def told_data_dir(given: Mapping[str, str]) -> Path | None:
-    """The data directory that was named by a flag or a variable."""
+def named_data_dir(given: Mapping[str, str]) -> Path | None:
+    """The data directory that a flag or a variable names; None if none does."""
     values = (given.get("--data-dir"), *(os.environ.get(name) for name in DATA_VARIABLES))
     return next((absolute(value) for value in values if value), None)
 
 
 def config_in_use(given: Mapping[str, str]) -> Path | None:
-    """The configuration file that a daemon would read, if there is one."""
+    """The configuration file that a daemon would read; None if there is none."""
     named = given.get("--config") or os.environ.get("MEMORYD_CONFIG")
     if named:
         return absolute(named)
     return places.config_file() if os.path.exists(places.config_file()) else None
 
 
-def names_path(file: Path) -> bool:
-    """Whether a configuration file may set `memory.path`. Wrong only in one direction: the word
-    may mean something else, and a file that cannot be read is for a daemon to complain of."""
+def may_set_path(file: Path) -> bool:
+    """Whether a configuration file may set `memory.path`. May be true for a file that does not
+    (the word may mean something else), and is true for one that cannot be read: the daemon that
+    reads it reports the error."""
     try:
         text = files.read_text(file, named=True)
     except (OSError, ValueError):

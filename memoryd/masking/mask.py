@@ -1,7 +1,8 @@
-"""Secrets do not belong into a memory: what looks like a credential is masked.
+"""Mask what looks like a credential: secrets do not belong in a memory.
 
-`mask` is pure, linear in the text, and changes nothing but the credentials it finds; masked
-text has none left. Shapes are in `vendors`, names ("password: ...") in `named`.
+`mask` is pure, linear in the length of the text, and changes nothing but the credentials it finds;
+masking a masked text changes nothing. `vendors` finds credentials by their format, `named` by the
+name before them ("password: ...").
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from memoryd.sanitize import visible
 
 MARK = "[secret removed: "
 MARKER = MARK + "{}]"
-PASSES = 8  # a secret can hide another that is written onto it; more would only serve an attacker
+PASSES = 8  # masking one secret can reveal another; bounded, as an attacker could chain them
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A text without its secrets, and what they were: each kind once, in order."""
+    """A text without its secrets, and their kinds: each once, in order."""
 
     text: str
     kinds: tuple[str, ...] = ()
 
 
 def mask(text: str) -> Masked:
-    """`text` with a marker in the place of each credential. Where characters that nobody sees, or
-    wide ones, hide one, the whole text is taken without them."""
+    """`text` with a marker in the place of each credential. If invisible or full-width characters
+    hide a credential, the whole text is normalized first."""
     found = _mask(text)
     if text.isascii():
         return found
@@ -51,7 +52,7 @@ def _mask(text: str) -> Masked:
 
 
 def mask_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The same for every text in metadata, keys included; a key can tell what its value is."""
+    """The same for every text in metadata, keys included; a key can name its value a secret."""
     kinds: list[str] = []
 
     def change(text: str, key: str) -> str:
@@ -87,7 +88,7 @@ def _apply(rule: Rule, text: str, kinds: list[str]) -> str:
     group = "secret" if "secret" in rule.pattern.groupindex else 0
 
     def replaced(match: re.Match[str]) -> str:
-        # A marker is no secret: masked again in every pass, the text would grow with each.
+        # Do not mask a marker again: the text would grow with each pass.
         if text.startswith(MARK, match.start(group)) or not rule.holds(match[group]):
             return match[0]
         kinds.append(rule.kind)

@@ -1,13 +1,12 @@
-"""Secrets that are known by what they are called: `password=...`, `"apiKey": "..."`, "my
-password is ...".
+"""Secrets found by the name before them: `password=...`, `"apiKey": "..."`, "my password is ...".
 
-The name says that a secret may follow, the value has to look like one. Behind `=` nearly
-anything does; in prose a word of the dictionary does only where nothing follows it, so that
-"password: reset it at the desk" stays as it is. A password of common words in the middle of a
-sentence is therefore missed: rather that than memories with holes.
+The name says that a secret may follow; the value has to look like one. After `=` nearly anything
+does; in prose a dictionary word does only if nothing follows it, so that "password: reset it at the
+desk" stays as it is. A password of common words in the middle of a sentence is therefore missed:
+that is better than to remove ordinary words from memories.
 
-The text is searched in lower case for the last word of a name, and the words before it are looked
-at where one was found: ten times faster than a pattern of all names in any case.
+The lower-cased text is searched for the last word of a name, and the words before it are checked
+only where one was found: ten times faster than one pattern of all names.
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ STEM = (
     rf"(?P<stem>{'|'.join(PASSWORDS)}|phrase|mnemonic|key|secret|token|credential)"
     r"s?[0-9]{0,2}(?:_base)?"
 )
-# What makes a key a secret, and a token or a phrase one that need not look random.
+# Words before `key` that make it a secret, and before `token`, `secret` or `phrase` that make it
+# one whose value need not look random.
 OF_KEY = r"api|access|account|auth|encryption|master|private|secret|shared|signing|storage"
 OF_TOKEN = r"access|api|app|auth|bot|client|consumer|id|oauth|refresh|session|webhook"
 OF = {
@@ -46,7 +46,7 @@ OF = {
     "secret": re.compile(rf"(?:{OF_TOKEN})[ _-]?\Z"),
     "phrase": re.compile(r"(?:seed|recovery|secret)[ _-]?\Z"),
 }
-# A key of hexadecimal digits needs no more than to be called a key, unless it is one of these.
+# A value of hexadecimal digits is a secret under any `key`, unless NO_KEY matches before it.
 ANY_KEY = re.compile(
     r"(?:\A|[^\w]|_|-|aes|hmac|jwt|cookie|session|app|server|crypt(?:ion)?|cipher|base)\Z"
 )
@@ -55,15 +55,15 @@ NO_KEY = re.compile(
     r"|row|s3|shard|sort|unique)[ _-]?\Z"
 )
 SETS = re.compile(r"\b(?:set|chang|reset|updat|rotat)\w*+[^.\n]*\Z")
-BEFORE = 60  # characters in front of a name that are looked at
+BEFORE = 60  # characters before a name that are checked
 
-# "... for the router is": what may stand between the name and its value.
+# What may be between the name and its value: "... for the router is".
 OF_WHAT = (
     r"for|of|to|at|on|in|für|fürs|vom|von|zum|zur|des|der|im|am|de|du|del|pour|sur|para|en|di|della"
     r"|dello|dell|per"
 )
 ABOUT = rf"(?:(?:\s{{1,4}}(?:{OF_WHAT})(?:\s{{1,4}}|['’])[^\n:;=?!]{{1,60}}?)|\s{{1,4}}wi-?fi)?"  # noqa: RUF001
-# What may close a name; a bracket only behind a quote, or the name in a marker of ours would count.
+# What may close a name; a bracket only after a quote, or the name in a marker of ours would match.
 CLOSED = r"[\"'`\\*_)]{0,4}(?:(?<=[\"'])\])?"
 SIGN = CLOSED + r"\s{0,8}(?P<sign>:=|=>|={1,2}|[:：](?!//))[*_]{0,3}\s{0,8}\\?"  # noqa: RUF001
 VERB = (
@@ -72,7 +72,7 @@ VERB = (
     r"(?:\s{1,4}(?:now|still|set\s{1,4}to|jetzt|nun|désormais|maintenant|ahora|ora|adesso))?"
     r"\s{0,4}:?\s{1,4})"
 )
-# What either begins with: most places are not worth a closer look.
+# The first character of SIGN and VERB: rules out most places quickly.
 THEN = r"(?=[\"'`\\*_)\]\s:：=\u662f\u306f\u4e3a\u70ba])"  # noqa: RUF001
 TO = r"\s{1,4}(?P<to>to)\s{1,4}"
 # A bare value ends at white space, and where the next `key=` begins.
@@ -93,13 +93,13 @@ PIN = re.compile(rf"\bPIN{ABOUT}(?:\s{{1,4}}is\s{{1,4}}|\s?[:=]\s?)(?P<secret>[0
 TRAILING = ".,;:?)]}>\"'\\"
 ENDS = re.compile(r"[ \t]*+(?:[\r\n]|\Z)")
 SEEDS = (12, 15, 18, 21, 24)  # words of a seed phrase
-NO_SEED = re.compile(r"\b(?:[a-z]{2}|the|and|are|for|was)\b")  # which these are never among
+NO_SEED = re.compile(r"\b(?:[a-z]{2}|the|and|are|for|was)\b")  # words that no seed phrase has
 
 
 class Trust(IntEnum):
-    """How far a name alone makes a secret of its value."""
+    """How strongly a name says that its value is a secret."""
 
-    HEX = -1  # `key`: the value must have the shape of a key
+    HEX = -1  # `key`: the value must be a hexadecimal key
     LITTLE = 0  # `token`: the value must look random
     SOME = 1  # `access token`: it must not be a word
     MUCH = 2  # `password`
@@ -107,7 +107,7 @@ class Trust(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a secret stands, and what it is."""
+    """Start and end of a secret in the text, and its kind."""
 
     start: int
     end: int
@@ -115,14 +115,14 @@ class Found:
 
 
 def find_named(text: str) -> Iterator[Found]:
-    """The values in `text` that are called a secret and look like one."""
+    """The values in `text` that have the name of a secret and look like one."""
     folded = _lower(text)
     for match in NAMED.finditer(folded):
         name = _name(match["stem"], folded[max(0, match.start() - BEFORE) : match.start()])
         if name is None or (match["to"] and not _is_set(match)):
             continue
         start, end, alone = _value(match)
-        # Beside these verbs a word is more often said of a password than it is one.
+        # After these verbs a word is more often said about a password than a password itself.
         if match["verb"] and match["bare"] and all(map(is_word, text[start:end].split("/"))):
             continue
         if _is_secret(name[1], text[start:end], alone):
@@ -135,7 +135,7 @@ def find_named(text: str) -> Iterator[Found]:
 
 
 def kind_under(key: str, value: str) -> str | None:
-    """What `value` is a secret of, where it stands alone under `key`; None if it is none."""
+    """The kind of secret that `value` is, as the whole value of a metadata `key`; None if none."""
     folded = _lower(key[-BEFORE:])
     match = UNDER.search(folded)
     name = _name(match["stem"], folded[: match.start()]) if match else None
@@ -143,7 +143,7 @@ def kind_under(key: str, value: str) -> str | None:
 
 
 def _lower(text: str) -> str:
-    """In lower case, each character in its place."""
+    """`text` in lower case with every character at the same position."""
     folded = text.lower()
     if len(folded) == len(text):
         return folded
@@ -151,7 +151,7 @@ def _lower(text: str) -> str:
 
 
 def _name(stem: str, before: str) -> tuple[str, Trust] | None:
-    """The kind of secret that is named, and how much the name says; None: no secret's name."""
+    """The kind of secret that is named, and the trust in the name; None if it names no secret."""
     if stem in PASSWORDS:
         return "password", Trust.MUCH
     if stem in OF and OF[stem].search(before):
@@ -162,8 +162,8 @@ def _name(stem: str, before: str) -> tuple[str, Trust] | None:
 
 
 def _value(match: re.Match[str]) -> tuple[int, int, bool]:
-    """Where the value begins and ends without the punctuation of its sentence, and whether it
-    stands alone: quoted, assigned, or the last of its line or sentence."""
+    """Start and end of the value without the punctuation of its sentence, and whether it stands
+    alone: quoted, assigned, or the last word of its line or sentence."""
     group = next(name for name in ("double", "single", "back", "marks", "bare") if match[name])
     start, end = match.span(group)
     if group != "bare" or is_reference(match[group]):
@@ -174,7 +174,8 @@ def _value(match: re.Match[str]) -> tuple[int, int, bool]:
 
 
 def _is_set(match: re.Match[str]) -> bool:
-    """Whether "to" gives a value, as in "set the password to": not "the password to the safe"."""
+    """Whether "to" introduces a value, as in "set the password to x", unlike "the password to the
+    safe"."""
     return SETS.search(match.string[max(0, match.start() - BEFORE) : match.start()]) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a value looks like: a secret, a word, or something that stands for a secret."""
+"""What a value looks like: a secret, a word, or a placeholder for a secret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SENTENCE = re.compile(
     r"|of|on|or|please|see|should|that|the|this|to|use|will|with|you|your)\b",
     re.I,
 )
-# What a password may be or have said of it, besides words in -ed, -ing, -able.
+# Words that describe a password, or where it is, besides those that end in SUFFIXES.
 ORDINARY = frozenset(
     "1password above again any auth authentication bad basic below best bitwarden blank bool "
     "boolean bytes case-sensitive complex correct default different email empty false fine gone "
@@ -54,50 +54,50 @@ SUFFIXES = ("ed", "ing", "able", "ible", "less", "en")
 
 
 def is_random(text: str) -> bool:
-    """Letters and digits mixed in one run, as no word has them."""
+    """Whether letters and digits are mixed in one run, as in no word."""
     return any(not run.isalpha() and not run.isdigit() for run in RUN.findall(text))
 
 
 def is_random_letters(text: str) -> bool:
-    """Letters in an order that no name has: large ones as often as small ones, or none at all."""
+    """Whether letters look random: no capitals at all, or many more than a name has."""
     large = sum(c.isupper() for c in text)
     return text.isalpha() and len(set(text)) >= 6 and (large == 0 or large * 4 >= len(text))
 
 
 def is_hex_key(text: str) -> bool:
-    """As many hexadecimal digits as a key has; 40 are a git hash."""
+    """Whether it has as many hexadecimal digits as a key; 40 are a git hash."""
     return HEX_KEY.fullmatch(text) is not None and is_random(text)
 
 
 def is_placeholder(text: str) -> bool:
-    """It stands for a secret and is none: `****`, `${TOKEN}`, `<your-key>`."""
+    """Whether it is a placeholder for a secret: `****`, `${TOKEN}`, `<your-key>`."""
     return PLACEHOLDER.fullmatch(text) is not None
 
 
 def is_reference(text: str) -> bool:
-    """It says where a secret comes from, or is no value at all: code, a file, a date."""
+    """Whether it is a placeholder, code, a path or a date: not a secret itself."""
     if is_placeholder(text) or CODE.fullmatch(text):
         return True
-    # A file, and not base64 that begins with a slash.
+    # A path, and not base64 that begins with a slash.
     return PATH.fullmatch(text) is not None and not is_random(text)
 
 
 def is_word(text: str) -> bool:
-    """Letters only, as a dictionary or a program has them."""
+    """Whether it consists of letters only, like a word or an identifier."""
     return WORD.fullmatch(text) is not None
 
 
 def is_name(text: str) -> bool:
-    """The name of a secret: `db_password`, `TOKEN`."""
+    """Whether it is the name of a secret: `db_password`, `TOKEN`."""
     return LETTERS.fullmatch(text) is not None and NAME.search(text) is not None
 
 
 def is_ordinary(text: str) -> bool:
-    """What people say of a secret: `expired`."""
+    """Whether people use the word to describe a secret: `expired`."""
     word = text.lower()
     return word in ORDINARY or (word.isalpha() and word.endswith(SUFFIXES))
 
 
 def is_phrase(text: str) -> bool:
-    """Words one after another that make no sentence."""
+    """Whether it is a row of 2 to 24 words that do not look like a sentence."""
     return 2 <= len(text.split()) <= 24 and SENTENCE.search(text) is None

@@ -1,10 +1,10 @@
-"""Credentials that are known by their own shape: the tokens of vendors, keys, URLs.
+"""Credentials found by their format: tokens of vendors, keys, password hashes, URLs.
 
-An own table and not a detector library: detect-secrets 1.5 takes 0.3 s to import and 0.8 s for
-100 KB, calls prose and git hashes high-entropy strings, and does not know "my password is ...".
+Our own table instead of a library: detect-secrets 1.5 takes 0.3 s to import and 0.8 s for 100 KB,
+reports prose and git hashes as high-entropy strings, and does not find "my password is ...".
 
-Every pattern is linear: a run of characters is read by one repeat that never gives back
-(possessive, or bounded), and a text without a rule's hint is not read by it at all.
+Every pattern runs in linear time: its repeats are possessive or bounded, so they do not backtrack.
+A text without a rule's hint is not searched at all.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from memoryd.masking.values import is_name, is_placeholder, is_random, is_random
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`pattern` is tried where one of `hints` is in the lower-cased text. Its group `secret`, or
-    all of it, is a credential if `holds` says so."""
+    """`pattern` is searched if one of `hints` is in the lower-cased text. Its group `secret`, or
+    the whole match, is a credential if `holds` returns true."""
 
     kind: str
     hints: tuple[str, ...]
@@ -32,22 +32,22 @@ def _always(text: str) -> bool:
 
 
 def _is_key_block(text: str) -> bool:
-    """A private key, and not a sentence about its first and last line."""
+    """Whether it contains a key, and not only the first and last line of one."""
     return re.search(r"[A-Za-z0-9+/=]{24}", text) is not None
 
 
 def _is_hub_token(text: str) -> bool:
-    """Random, also where chance gave it no digit; not the name of a class behind `hf_`."""
+    """Whether it is random, even if it happens to have no digit; not an identifier after `hf_`."""
     return is_random(text) or is_random_letters(text.removeprefix("hf_"))
 
 
 def _is_cookie(text: str) -> bool:
-    """A header with a value that is long and random: not `theme=dark`, not a count of visits."""
+    """Whether a header has a long random value: not `theme=dark`, not a visit counter."""
     return any(is_random(value) for value in re.findall(r"=\s?([\w%.~+/-]{16,}+)", text))
 
 
 def _is_session(text: str) -> bool:
-    """The value of a session cookie; a UUID is as often the name of a session."""
+    """Whether it is the value of a session cookie; not a UUID, which may be a mere session id."""
     return is_random(text) and UUID.match(text) is None
 
 
@@ -64,7 +64,7 @@ def _rule(
 def _token(
     kind: str, hints: str, pattern: str, holds: Callable[[str], bool] = _always, flags: int = 0
 ) -> Rule:
-    """A token that stands alone, and does not begin in the middle of a word."""
+    """A rule whose match must not begin in the middle of a word."""
     return _rule(kind, hints, rf"(?<![A-Za-z0-9])(?:{pattern})", holds, flags)
 
 
@@ -79,7 +79,7 @@ KEY_BLOCKS = (
         "private",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:[^-]*+(?:-(?!----)[^-]*+)*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        # Cut off before its end: the lines of it that are there.
+        # Cut off before its last line: the lines that are present.
         r"|(?:\s|\\[nr])*+(?:[A-Za-z0-9+/=]{24,}+(?:\s|\\[nr])*+)++)",
         _is_key_block,
     ),
@@ -167,7 +167,7 @@ HASHES = (
     _token(
         "password hash",
         "pbkdf2",
-        # Of Django, of passlib and LDAP, of Werkzeug: algorithm, rounds, salt, hash.
+        # Formats of Django, passlib, LDAP and Werkzeug: algorithm, rounds, salt, hash.
         r"(?:\$|\{)?pbkdf2[\w:-]{0,20}\}?[$:]?\d{1,9}\$"
         r"[A-Za-z0-9+/.=_-]{1,64}\$[A-Za-z0-9+/.=_-]{20,}+",
         flags=re.I,

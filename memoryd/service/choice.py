@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from memoryd import places
-from memoryd.launch.target import Target, told_data_dir
+from memoryd.launch.target import Target, named_data_dir
 from memoryd.places import absolute
 from memoryd.service.launchd import Launchd
 from memoryd.service.manager import Command, Done, Manager, NoManager, ServiceError
@@ -17,11 +17,11 @@ __all__ = ["Command", "Done", "Manager", "NoManager", "ServiceError", "command",
 
 
 def command(target: Target) -> Command:
-    """The command that serves what flags or the environment name, from any directory."""
-    told = told_data_dir(target.given)
+    """The command that serves this target, independent of environment and working directory."""
+    named = named_data_dir(target.given)
     given = {
         "--config": target.given.get("--config") or os.environ.get("MEMORYD_CONFIG"),
-        "--data-dir": told and str(told),
+        "--data-dir": named and str(named),
         "--socket": target.socket and str(target.socket),
     }
     flags = [word for flag, path in given.items() if path for word in (flag, str(absolute(path)))]
@@ -30,7 +30,7 @@ def command(target: Target) -> Command:
 
 
 def _executable() -> tuple[str, ...]:
-    """The installed command of this very installation; else the interpreter with the module."""
+    """The `memoryd` command of this installation; else the interpreter with the module."""
     beside = Path(sys.executable).parent / "memoryd"
     if os.access(beside, os.X_OK):
         return (str(beside),)
@@ -38,7 +38,7 @@ def _executable() -> tuple[str, ...]:
 
 
 def manager(command: Command) -> Manager:
-    """The one of this platform. Raises ServiceError."""
+    """The service manager of this platform. Raises ServiceError."""
     if sys.platform == "darwin":
         return Launchd(command)
     if sys.platform == "win32":

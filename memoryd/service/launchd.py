@@ -23,7 +23,7 @@ class Launchd:
         self._agent = f"{self._domain}/{LABEL}"
 
     def install(self, release: Release) -> Done:
-        """Write the agent and start it, anew if it was there."""
+        """Write the agent and start it; a running one is restarted."""
         if shutil.which("launchctl") is None:
             raise NoManager("There is no launchctl here; nothing was changed.")
         with written({self._path: self._text()}):
@@ -53,7 +53,7 @@ class Launchd:
         return same and self._is_loaded()
 
     def pid(self) -> int | None:
-        found = re.search(r"^\s*pid = (\d+)$", self._told(), re.M)
+        found = re.search(r"^\s*pid = (\d+)$", self._print(), re.M)
         return int(found[1]) if found else None
 
     def start(self) -> None:
@@ -63,9 +63,9 @@ class Launchd:
         run("launchctl", "kickstart", "-k", self._agent)
 
     def _is_loaded(self) -> bool:
-        return bool(self._told())
+        return bool(self._print())
 
-    def _told(self) -> str:
+    def _print(self) -> str:
         return run("launchctl", "print", self._agent, check=False)
 
     def _text(self) -> str:

@@ -1,4 +1,4 @@
-"""What the managers of services share: what they are given, what they tell, how they are run."""
+"""What the service managers have in common: their interface, and running their commands."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import Protocol
 from memoryd import files
 from memoryd.errors import MemorydError
 
-PATIENCE = 60.0  # seconds for a manager to do what it is told
+COMMAND_TIMEOUT = 60.0  # seconds for one command of a service manager
 
-Release = Callable[[], None]  # ends the daemon that runs, so that the manager's can take over
+Release = Callable[[], None]  # stops a running daemon, so that the service can take over
 
 
 class ServiceError(MemorydError):
-    """The service manager refused, or there is none that we know."""
+    """A command of the service manager failed, or this platform has no supported one."""
 
     code = "service_failed"
+    hint = "Run: memoryd service status"
 
 
 class NoManager(ServiceError):
@@ -42,10 +43,10 @@ class Done:
 
 
 class Manager(Protocol):
-    """What keeps a daemon running."""
+    """systemd or launchd, for one daemon."""
 
     def install(self, release: Release) -> Done:
-        """Keep the daemon from now on; NoManager if there is none that could."""
+        """Install the service and start it. NoManager if no service manager answers."""
 
     def write(self) -> Done:
         """Write the files only, and say what is left to run."""
@@ -54,10 +55,10 @@ class Manager(Protocol):
     def status(self) -> dict[str, object]: ...
 
     def keeps(self) -> bool:
-        """Whether it is installed for this very daemon, and answers."""
+        """Whether the service is installed for this daemon, and the manager answers."""
 
     def pid(self) -> int | None:
-        """The daemon that it runs; None if none."""
+        """The pid of the daemon that it runs; None if none."""
 
     def start(self) -> None: ...
     def restart(self) -> None: ...
@@ -75,7 +76,7 @@ class Command:
 
 @contextmanager
 def written(texts: Mapping[Path, str]) -> Iterator[None]:
-    """Files that stay if the block ends well; else what was there before is put back."""
+    """Write files; if the block fails, restore what was there before."""
     before = {path: path.read_text() if path.exists() else None for path in texts}
     try:
         for path, text in texts.items():
@@ -88,7 +89,7 @@ def written(texts: Mapping[Path, str]) -> Iterator[None]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, and the folders that it needs."""
+    """Write a file, and create its folders. Raises ServiceError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(path) as file:
@@ -97,10 +98,10 @@ def write(path: Path, text: str) -> None:
         raise ServiceError(f"{path} cannot be written: {exc.strerror}.") from exc
 
 
-def run(*words: str, check: bool = True, patience: float = PATIENCE) -> str:
-    """What a command says on stdout; ServiceError if it fails and must not."""
+def run(*words: str, check: bool = True, timeout: float = COMMAND_TIMEOUT) -> str:
+    """The output of a command. If it fails: ServiceError, or with `check=False` what it wrote."""
     try:
-        ended = subprocess.run(words, capture_output=True, text=True, timeout=patience)
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=timeout)
     except (OSError, subprocess.TimeoutExpired) as exc:
         if check:
             raise ServiceError(f"`{' '.join(words)}` could not be run: {exc}.") from exc

@@ -1,4 +1,4 @@
-"""The daemon as a systemd user service: the socket is enabled, the first client starts it."""
+"""The daemon as a systemd user service: systemd listens, the first client starts the daemon."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from memoryd.service.manager import (
 )
 
 SERVICE, SOCKET = "memoryd.service", "memoryd.socket"
-QUICK = 2.0  # seconds for a question whose answer may be missing
+QUERY_TIMEOUT = 2.0  # seconds for a query whose answer is not essential
 
 # The texts of the units. `systemd/` holds the same, for a memoryd in ~/.local/bin.
 DEFAULT_COMMAND = "%h/.local/bin/memoryd serve"
 DEFAULT_SOCKET = "%t/memoryd/memoryd.sock"
 
-# What needs a mount namespace (PrivateTmp, ProtectSystem, ProtectHome) is left out: a user
-# manager can only make one where the kernel lets users have namespaces, and fails the start
-# elsewhere. MemoryDenyWriteExecute would break native libraries that make code as they run.
+# Options that need a mount namespace (PrivateTmp, ProtectSystem, ProtectHome) are left out: a user
+# manager can only create one where the kernel allows user namespaces, and fails the start
+# elsewhere. MemoryDenyWriteExecute would break native libraries that generate code at run time.
 SERVICE_UNIT = """\
 [Unit]
 Description=memoryd, the memory that agents on this machine share
@@ -74,7 +74,7 @@ WantedBy=sockets.target
 
 
 class Systemd:
-    """Two user units."""
+    """A service unit and a socket unit of this user."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -83,7 +83,7 @@ class Systemd:
         self._folder = Path(home) / "systemd" / "user"
 
     def install(self, release: Release) -> Done:
-        """Write the units and have systemd listen. A daemon that runs is ended only when systemd
+        """Write the units and let systemd listen. A running daemon is stopped only once systemd
         has read and enabled them."""
         if not self._answers():
             raise NoManager("No systemd user manager answers here; nothing was changed.")
@@ -109,7 +109,7 @@ class Systemd:
             raise
 
     def _record(self) -> None:
-        """Tell clients where to knock, also those that are not passed XDG_RUNTIME_DIR."""
+        """Record the socket for clients, also for those without XDG_RUNTIME_DIR."""
         folder = self._command.data_dir
         listen = self._socket or next(iter(places.runtime_sockets()), None)
         if listen is not None:
@@ -138,7 +138,7 @@ class Systemd:
         return Done(removed, () if answers or not there else ("systemctl --user daemon-reload",))
 
     def status(self) -> dict[str, object]:
-        """Whether the units are there, and what systemd says of them."""
+        """Whether the units are installed, and their state in systemd."""
         there = [path for path in self._files() if path.exists()]
         answers = self._answers()
         found: dict[str, object] = {
@@ -152,17 +152,17 @@ class Systemd:
         return found
 
     def keeps(self) -> bool:
-        # The socket tells which daemon it is: one of another directory listens elsewhere.
+        # The socket identifies the daemon: one of another directory listens elsewhere.
         path, text = self._folder / SOCKET, self._files()[self._folder / SOCKET]
-        return path.is_file() and path.read_text() == text and self._answers(QUICK)
+        return path.is_file() and path.read_text() == text and self._answers(QUERY_TIMEOUT)
 
     def pid(self) -> int | None:
         words = ("show", "--property=MainPID", "--value", SERVICE)
-        found = run("systemctl", "--user", *words, check=False, patience=QUICK)
+        found = run("systemctl", "--user", *words, check=False, timeout=QUERY_TIMEOUT)
         return int(found) or None if found.isdecimal() else None
 
     def start(self) -> None:
-        """The socket anew: a daemon that was not systemd's took its file away when it ended."""
+        """Start both units; the socket anew, as a daemon outside systemd deletes its file."""
         self._tell("restart", SOCKET)
         self._tell("start", SERVICE)
 
@@ -181,14 +181,14 @@ class Systemd:
     def _tell(self, *words: str) -> None:
         run("systemctl", "--user", *words)
 
-    def _answers(self, patience: float = 10.0) -> bool:
-        """Whether there is a manager for this user."""
+    def _answers(self, timeout: float = 10.0) -> bool:
+        """Whether a systemd manager of this user answers."""
         words = ("systemctl", "--user", "show-environment")
-        return bool(run(*words, check=False, patience=patience))
+        return bool(run(*words, check=False, timeout=timeout))
 
 
 def _own_socket(command: Command) -> Path | None:
-    """Where systemd shall listen; None for the default place. Raises ServiceError."""
+    """The socket where systemd is to listen; None for the default one. Raises ServiceError."""
     if command.socket or command.data_dir == places.data_dir():
         return command.socket
     own = command.data_dir / places.SOCKET

@@ -1,1 +1,1 @@
-"""`memoryd mcp`: the stdio shim, of the standard library only."""
+"""`memoryd mcp`: the stdio shim. Standard library only."""

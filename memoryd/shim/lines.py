@@ -1,5 +1,5 @@
-"""What the shim understands of the lines it passes: where they end, which calls are open, and
-the handshake. Everything else of the protocol is bytes to it."""
+"""What the shim parses of the lines it passes on: where they end, which calls wait for an answer,
+and the handshake. Everything else of the protocol is bytes to it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-# A line up to this size is kept until it is whole, so that a daemon's death can neither tear nor
-# lose it unnoticed. A longer one is passed on in pieces and never understood.
+# A line up to this size is buffered until it is whole, so that it is neither cut nor lost when a
+# daemon dies. A longer one is passed on in pieces and not parsed.
 LINE_LIMIT = 8 * 2**20
 
-# How answers begin in practice. Recognised, a long one need not be decoded for the sake of its id,
-# and may even be too long to be kept.
+# How answers begin in practice. This finds the id of a long answer without parsing it all, even
+# where only its first piece is buffered.
 ANSWER = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?(-?\d+|"[ !#-\[\]-~]*"), ?"(?:result|error)"')
 
-# Ours, not the protocol's: the door takes it and passes it on to nobody.
+# Extensions of ours to the protocol: the daemon's door handles them and passes them to no server.
 SESSION = (
     b'{"jsonrpc": "2.0", "method": "notifications/memoryd/session", '
     b'"params": {"session_id": "s-%s"}}\n'
@@ -30,8 +30,8 @@ EXPECT = (
 Piece = tuple[bytes, bool]  # the bytes, and whether they are a whole line
 
 
-class Lines:
-    """Cuts a stream into lines; keeps what is not yet a line."""
+class LineSplitter:
+    """Splits a stream into lines; buffers an unfinished line."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -65,19 +65,19 @@ class Lines:
 
 
 class Outbox:
-    """Lines that wait for a reader. Never joined: a copy of a long one would stay in the heap."""
+    """Lines that wait to be written. Never joined: a copy of a long one would stay in the heap."""
 
     def __init__(self) -> None:
         self.size = 0
         self._waiting: deque[bytes] = deque()
-        self._taken = 0  # of the first
+        self._taken = 0  # bytes of the first line that were written
 
     def put(self, line: bytes) -> None:
         self._waiting.append(line)
         self.size += len(line)
 
     def first(self, most: int) -> memoryview:
-        """What to write next; say with `take` how much of it was."""
+        """Up to `most` bytes to write next; report with `take` how many were written."""
         return memoryview(self._waiting[0])[self._taken : self._taken + most]
 
     def take(self, count: int) -> None:
@@ -89,15 +89,15 @@ class Outbox:
 
 
 class Conversation:
-    """The calls that await an answer, and the handshake that a new connection has to repeat.
+    """The calls that wait for an answer, and the handshake to repeat on a new connection.
 
-    Only the `initialize` era has a handshake; since 2026-07-28 every request carries its own.
-    Ids are kept as JSON text: 1, 1.0, "1" and true are different ids, but Python mixes them up.
+    Protocol versions before 2026-07-28 have a handshake, `initialize`; later ones have none.
+    Ids are kept as JSON text: 1, 1.0, "1" and true are different ids, but equal keys in Python.
     """
 
     def __init__(self) -> None:
         self.open: dict[str, None] = {}
-        self.awaited = ""  # the id of the handshake that a new connection still has to answer
+        self.replaying_id = ""  # of the repeated handshake that is not yet answered; "" if none
         self._initialize = b""
         self._initialize_id = ""
         self._initialized = b""
@@ -105,7 +105,7 @@ class Conversation:
         self._session = SESSION % os.urandom(8).hex().encode()
 
     def asked(self, line: bytes) -> None:
-        """The client's line has gone to the daemon."""
+        """Take note of a line that was sent to the daemon."""
         message = parse(line)
         method = message.get("method")
         if key := request_id(message):
@@ -115,65 +115,66 @@ class Conversation:
         elif method == "notifications/initialized":
             self._initialized = line
         elif method == "notifications/cancelled" and isinstance(message.get("params"), dict):
-            # A cancelled call need not be answered, so nothing may wait for it.
+            # A cancelled call may stay unanswered, so do not wait for it.
             self.open.pop(json.dumps(message["params"].get("requestId")), None)
 
     def answered(self, line: bytes) -> bool:
-        """The daemon sent a line, or the beginning of one; whether the client is to see it."""
+        """Take note of a line of the daemon, or its first piece; whether to pass it on."""
         key = answer_id(line)
         self.open.pop(key, None)
-        if not key or key != self.awaited:
+        if not key or key != self.replaying_id:
             return True
-        self.awaited = ""
+        self.replaying_id = ""
         return key == self._initialize_id
 
-    def greeting(self, data_dir: Path | None = None) -> bytes:
-        """What a new connection must hear first: whose memories are meant, so that the daemon of
-        others refuses; which session goes on with it, so that the client keeps its context window
-        over a restart; and the handshake."""
+    def opening(self, data_dir: Path | None = None) -> bytes:
+        """What is sent first on a new connection: the data directory, so that a daemon of another
+        one refuses; the session, so that the client keeps its context window over a restart; and
+        the handshake."""
         expect = EXPECT % json.dumps(str(data_dir)).encode() if data_dir else b""
         return expect + self._session + self._handshake()
 
     def _handshake(self) -> bytes:
-        """The client's handshake, if it has made one."""
+        """The client's handshake to repeat; empty if it has made none."""
         if not self._initialize:
             return b""
-        if self.must_greet():
-            self.awaited = self._initialize_id
+        if self.awaits_handshake():
+            self.replaying_id = self._initialize_id
             return self._initialize
         self._replays += 1
         name = f"memoryd-shim-{self._replays}"
-        self.awaited = json.dumps(name)
+        self.replaying_id = json.dumps(name)
         return json.dumps(parse(self._initialize) | {"id": name}).encode() + b"\n"
 
-    def greeted(self) -> bytes:
-        """What follows the answer to a replayed handshake."""
+    def after_handshake(self) -> bytes:
+        """What to send after the answer to a repeated handshake."""
         return self._initialized
 
-    def must_greet(self) -> bool:
-        """Whether the client itself still waits for the answer to its handshake.
+    def awaits_handshake(self) -> bool:
+        """Whether the client still waits for the answer to its handshake.
 
-        That one call is asked again rather than failed: it changes nothing, and a client whose
+        That one call is sent again rather than failed: it changes nothing, and a client whose
         handshake fails gives up.
         """
         return self._initialize_id in self.open
 
     def lost(self, *, for_good: bool) -> list[str]:
-        """The connection is gone; the ids that must be told. `for_good` includes the handshake."""
-        self.awaited = ""
-        keep = self._initialize_id if self.must_greet() else ""
-        told = [key for key in self.open if for_good or key != keep]
+        """The connection ended; the ids of the calls to fail. Includes the handshake only if
+        `for_good`: no other connection will be tried."""
+        self.replaying_id = ""
+        keep = self._initialize_id if self.awaits_handshake() else ""
+        failed = [key for key in self.open if for_good or key != keep]
         self.open = {} if for_good or not keep else {keep: None}
         if for_good and keep:
             self._initialize, self._initialize_id = b"", ""
-        return told
+        return failed
 
 
 def parse(line: bytes) -> dict[str, Any]:
-    """The message in a line; empty for whatever is not a JSON object."""
+    """The message in a line; empty if it is not a JSON object."""
     try:
         message = json.loads(line)
-    except (ValueError, RecursionError):  # the daemon will say what is wrong with it
+    except (ValueError, RecursionError):  # passed on all the same: the daemon answers the error
         return {}
     return message if isinstance(message, dict) else {}
 

@@ -32,8 +32,8 @@ from scripts.bench.store import texts
 
 KEPT = 40  # memories that a client holds on to
 STAY = 200  # calls before a client leaves and comes back
-# MB for 10,000 calls, of the daemon and of its worker, once they are warm. By calls and not by time:
-# a leak grows with what is done, and a fast machine does more of it.
+# MB for 10,000 calls, of the daemon and of its worker, once they are warm. Not MB a minute: a leak
+# grows with what is done, and a fast machine does more of it.
 MOST_SLOPE = 5.0
 MOST_DESCRIPTORS = 10  # more at the end than in the middle
 WARM = 0.4  # of the time, until caches are full

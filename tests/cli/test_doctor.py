@@ -360,4 +360,4 @@ def test_a_repair_that_fails_is_no_repair(
     assert main(["doctor", "--fix", "--data-dir", str(data)]) == 1
     said = capsys.readouterr()
     assert said.err == "Note: mode_loose could not be repaired: no\n"
-    assert said.out.startswith("mode_loose: Others can reach")
+    assert said.out.startswith("mode_loose: Other users can reach")

@@ -128,8 +128,8 @@ def test_everything_wants_to_be_confirmed(
     assert "no terminal to confirm it on" in run("forget", "--everything", fails=1)
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
     said = run("forget", "--everything", fails=1)
-    assert "This deletes 8 memories for good" in said
-    assert said.endswith("Error: Nothing was forgotten.\n")
+    assert "This deletes every memory for good (8 memories)" in said
+    assert "Error: Not confirmed; nothing was forgotten.\nTry: Type " in said
     assert count(daemon) == 8
     monkeypatch.setattr("sys.stdin", Terminal(f"{CONFIRMATION}\n"))
     assert run("forget", "--everything") == "Forgot 8 memories (7 conversation, 1 fact).\n"

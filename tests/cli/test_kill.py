@@ -65,7 +65,7 @@ def test_a_hung_worker_of_a_dead_daemon_is_named_and_killed(
         daemon.stop(signal.SIGKILL)
         assert main(["stop", *there]) == 1
         said = capsys.readouterr().err
-        assert f"The store worker (process {worker}) of a daemon that is gone" in said
+        assert f"its store worker (process {worker}) hangs" in said
         assert "Try: memoryd stop --kill" in said
         assert main(["stop", "--kill", "--json", *there]) == 0
         found = json.loads(capsys.readouterr().out)
@@ -87,7 +87,7 @@ def test_a_process_that_only_stands_in_the_lock_file_is_not_killed(
     daemon.start()
     (daemon.folder / "daemon.lock").write_text("1")
     assert main(["stop", "--kill", *there]) == 1
-    assert "which one cannot be told" in capsys.readouterr().err
+    assert "it is not known which" in capsys.readouterr().err
     assert daemon.process is not None
     assert daemon.process.poll() is None
 
@@ -95,4 +95,4 @@ def test_a_process_that_only_stands_in_the_lock_file_is_not_killed(
 def test_a_socket_alone_does_not_say_what_to_kill(daemon: Daemon, capsys: Capture) -> None:
     """It would be the daemon of the default directory."""
     assert main(["stop", "--kill", "--socket", str(daemon.socket)]) == 1
-    assert "--kill needs to know the data directory" in capsys.readouterr().err
+    assert "--kill needs the data directory" in capsys.readouterr().err

@@ -111,7 +111,7 @@ def slow_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr("memoryd.wiring.engine.prepare_model", prepare)
     monkeypatch.setattr("memoryd.wiring.engine.try_model", lambda config: None)
-    monkeypatch.setattr("memoryd.cli.progress.PAUSE", 0.0)
+    monkeypatch.setattr("memoryd.cli.progress.REDRAW_INTERVAL", 0.0)
 
 
 @pytest.mark.usefixtures("slow_model")

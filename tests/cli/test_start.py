@@ -116,7 +116,7 @@ def test_a_daemon_that_does_not_answer_is_not_called_stopped(
         assert found["daemon"] is None
         assert found["error"]["code"] == "daemon_unreachable"
         assert main(there) == 0
-        assert "Whether the daemon is running is not known" in capsys.readouterr().out
+        assert "It is not known whether the daemon is running" in capsys.readouterr().out
     finally:
         os.kill(pid, signal.SIGCONT)
 

@@ -216,7 +216,7 @@ def test_vectors_of_a_file_are_used_only_if_the_user_trusts_them(
             writer.memory(memory)
         writer.end()
     assert main(["import", str(file), "--socket", str(two.socket)]) == 0
-    assert "Every vector is made anew" in capsys.readouterr().err
+    assert "Every vector is computed again" in capsys.readouterr().err
     assert everything(two) == everything(one)
     given = {"memories": memories, "model": head["model"], "overwrite": True}
     two.tool("forget_where", everything=True)
@@ -271,15 +271,15 @@ def test_a_damaged_file_is_refused_with_its_line_and_changes_nothing(
         b"": "Line 1: the file is empty",
         b"hello\n": "Line 1: it is not JSON",
         b"[]\n": "Line 1: it is not a JSON object",
-        b'{"a": 1}\n': "Line 1: this is no export of memoryd",
-        newer + b"".join(rows[1:]): "Line 1: a newer memoryd wrote this (format 2",
+        b'{"a": 1}\n': "Line 1: this is not an export of memoryd",
+        newer + b"".join(rows[1:]): "Line 1: a newer memoryd wrote this file (format 2",
         b"".join(rows[:-1]): "Line 4: the file ends here, before its last line",
         b"".join(rows[:2]) + rows[2][:20]: "Line 3: the line has no end",
         b"".join([*rows[:2], b"{oops\n", *rows[3:]]): "Line 3: it is not JSON",
         b"".join([*rows[:2], b"\xff\xfe\n", *rows[3:]]): "Line 3: it is not JSON",
         b"".join([*rows[:2], wrong, *rows[3:]]): "Line 3: `content` is missing",
         b"".join([*rows[:2], *rows[3:]]): "Line 4: 3 memories were written, 2 are here",
-        whole.replace(b"Ends.", b"End?."): "Line 5: the checksum does not fit",
+        whole.replace(b"Ends.", b"End?."): "Line 5: the checksum does not match",
         whole + b"{}\n": "Line 6: there is more after the last line",
     }
     file = tmp_path / "damaged.jsonl"
@@ -296,7 +296,7 @@ def test_a_file_that_cannot_be_used_is_told(run: Any, one: Daemon, tmp_path: Pat
     assert "cannot be written" in run(one, "export", str(tmp_path / "no" / "where"), fails=1)
     there = tmp_path / "there"
     there.write_text("precious")
-    assert "is there already" in run(one, "export", str(there), fails=1)
+    assert "already exists" in run(one, "export", str(there), fails=1)
     assert there.read_text() == "precious"
     run(one, "export", str(there), "--overwrite")
     assert lines(there)[0]["memoryd"] == "export"
@@ -341,7 +341,7 @@ def test_progress_is_shown_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(cli_progress, "PAUSE", 0)
+    monkeypatch.setattr(cli_progress, "REDRAW_INTERVAL", 0)
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
         with cli_progress.Progress("Exporting", 10) as progress:

@@ -15,7 +15,7 @@ import pytest
 
 from memoryd.cli.main import main as memoryd
 from memoryd.client import Client, DaemonLost, DaemonUnavailable, SyncClient, connection
-from memoryd.client.errors import told
+from memoryd.client.errors import error_from_wire
 from memoryd.errors import InvalidInput, MemorydError, NotFound, StoreError
 from tests.client.line_server import (
     LineServer,
@@ -39,7 +39,7 @@ def silent(server: LineServer, message: Message) -> None:
 
 def is_lost(memory: Client) -> bool:
     """Whether the client has noticed that its connection ended."""
-    return memory._link._wire is not None and memory._link._wire.lost
+    return memory._connection._current is not None and memory._connection._current.lost
 
 
 # Against the scripted server
@@ -91,7 +91,7 @@ async def test_it_waits_for_a_daemon_that_comes_back() -> None:
 
 
 async def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "RECONNECT", 0.1)
+    monkeypatch.setattr(connection, "RECONNECT_TIMEOUT", 0.1)
     async with listening() as (server, path):
         memory = await Client(path).__aenter__()
         server.hang_up()
@@ -110,7 +110,7 @@ async def test_no_daemon_is_said_at_once_with_what_to_do(tmp_path: Path) -> None
 
 async def test_a_call_that_is_not_answered_ends_and_is_cancelled() -> None:
     async with listening(silent) as (server, path), Client(path, timeout=0.1) as memory:
-        with pytest.raises(DaemonLost, match="not answered within"):
+        with pytest.raises(DaemonLost, match="not answer within"):
             await memory.search("x")
         await until(lambda: server.heard[-1]["method"] == "notifications/cancelled")
         asked = next(m for m in server.heard if m["method"] == "tools/call")
@@ -174,7 +174,7 @@ async def test_not_given_is_not_sent() -> None:
     ],
 )
 def test_errors_keep_code_sentence_and_hint(code: str, kind: type[MemorydError]) -> None:
-    exc = told({"code": code, "message": "No.", "hint": "Do."})
+    exc = error_from_wire({"code": code, "message": "No.", "hint": "Do."})
     assert (exc.code, exc.message, exc.hint) == (code, "No.", "Do.")
     assert isinstance(exc, kind)
     assert isinstance(exc, InvalidInput) == (kind is InvalidInput)

@@ -128,6 +128,12 @@ async def test_errors_are_tool_errors_with_code_sentence_and_no_traceback(
     assert "Traceback" not in json.dumps(answer)
 
 
+async def test_an_argument_too_many_is_refused_with_a_hint_that_helps(daemon: Daemon) -> None:
+    answer = daemon.call("tools/call", name="audit", arguments={"deep": True})
+    error = answer["_meta"]["memoryd/error"]
+    assert (error["code"], error["hint"]) == ("argument_unknown", "Call it without arguments.")
+
+
 async def test_forgetting_the_unknown_is_false_and_no_error(daemon: Daemon) -> None:
     answer = daemon.call("tools/call", name="forget_memory", arguments={"memory_id": "nobody"})
     assert answer["structuredContent"] == {"success": False, "id": "nobody"}

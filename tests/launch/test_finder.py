@@ -23,7 +23,7 @@ from memoryd.daemon_record import LISTENING, MANAGED, Record
 from memoryd.errors import DaemonUnavailable, DaemonUnreachable, StoreBusy
 from memoryd.launch import start as launch
 from memoryd.launch.start import Finder
-from memoryd.launch.target import Target, names_path
+from memoryd.launch.target import Target, may_set_path
 from memoryd.owner import own
 from tests.daemons import Daemon
 
@@ -163,7 +163,7 @@ def test_a_configuration_that_cannot_move_the_memories_is_recognised(
 ) -> None:
     file = home / "c.yaml"
     file.write_text(text)
-    assert names_path(file) is may
+    assert may_set_path(file) is may
     expected = None if may else places.data_dir()
     assert Target({"--config": str(file)}).data_dir == expected
 
@@ -285,9 +285,9 @@ def test_the_service_manager_is_knocked_at(data: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "patience", "words"),
     [
-        ("", launch.ENDING, "does not listen for clients"),
-        ("starting", launch.GIVE_UP, "has been starting"),
-        ("listening", launch.UNREACHABLE, "nothing answers at its socket"),
+        ("", launch.STOP_TIMEOUT, "does not listen for clients"),
+        ("starting", launch.LISTEN_TIMEOUT, "has been starting"),
+        ("listening", launch.SOCKET_TIMEOUT, "nothing answers at its socket"),
     ],
 )
 def test_an_owner_has_its_time_and_is_named_then(
@@ -310,7 +310,7 @@ def test_an_owner_has_its_time_and_is_named_then(
     assert not (data / "daemon.start").exists()  # nothing was started
 
 
-def test_an_owner_at_another_socket_than_the_named_one_is_told(data: Path) -> None:
+def test_an_owner_at_another_socket_than_the_named_one_is_error_from_wire(data: Path) -> None:
     with own(data) as owner:
         owner.listening(str(data / "there"), managed=False)
         given = {"--data-dir": str(data), "--socket": str(data / "here")}
@@ -318,7 +318,7 @@ def test_an_owner_at_another_socket_than_the_named_one_is_told(data: Path) -> No
         looking.begin(0.0)
         assert looking.attempt(0.0) is None
         with pytest.raises(DaemonUnreachable, match=f"at {data / 'there'}, not at {data / 'here'}"):
-            looking.attempt(launch.UNREACHABLE + 0.01)
+            looking.attempt(launch.SOCKET_TIMEOUT + 0.01)
 
 
 def test_a_daemon_that_comes_up_is_waited_for(data: Path) -> None:
@@ -326,10 +326,10 @@ def test_a_daemon_that_comes_up_is_waited_for(data: Path) -> None:
     with own(data) as owner:
         owner.starting(None)
         assert looking.attempt(0.0) is None
-        assert looking.attempt(launch.GIVE_UP - 1) is None
+        assert looking.attempt(launch.LISTEN_TIMEOUT - 1) is None
         with listening(data / "elsewhere"):
             owner.listening(str(data / "elsewhere"), managed=False)
-            link = looking.attempt(launch.GIVE_UP - 0.5)
+            link = looking.attempt(launch.LISTEN_TIMEOUT - 0.5)
             assert link is not None
             link.close()
 
@@ -348,7 +348,7 @@ def test_a_daemon_that_is_refused_again_and_again_is_started_a_few_times(data: P
     looking = finder(data, serve)
     with pytest.raises(DaemonUnavailable, match=r"process 7\) already serves it") as caught:
         attempts(looking)
-    assert count.read_text().count("x") == launch.MOST_STARTS
+    assert count.read_text().count("x") == launch.MAX_STARTS
     assert looking.next_try < 5
     assert caught.value.code == "daemon_unavailable"
 
@@ -399,7 +399,7 @@ async def test_a_client_refuses_the_daemon_of_other_memories(tmp_path: Path) -> 
 
 async def test_a_daemon_that_hangs_is_named(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts, but does not answer."""
-    monkeypatch.setattr(connection, "PROMPT_GREETING", 0.1)
+    monkeypatch.setattr(connection, "LISTENER_HANDSHAKE_TIMEOUT", 0.1)
     known(data, data / "s", pid=4242)
     with listening(data / "s"), pytest.raises(DaemonUnreachable, match="Process 4242") as caught:
         async with Client(data_dir=data, start=True):

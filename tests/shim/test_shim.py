@@ -20,7 +20,7 @@ import pytest
 from memoryd.errors import InvalidInput
 from memoryd.shim import lines as shim_lines
 from memoryd.shim.entry import parse_flags
-from memoryd.shim.lines import Conversation, Lines
+from memoryd.shim.lines import Conversation, LineSplitter
 from tests import processes
 
 NOBODY = ["false"]  # starts no daemon
@@ -525,8 +525,8 @@ def test_unknown_arguments_are_refused(tmp_path: Path, connect: Connect) -> None
     client = connect("--bogus")
     assert client.process.wait(20) == 2
     assert (tmp_path / "stderr").read_text().splitlines() == [
-        "Error: memoryd mcp does not know '--bogus'.",
-        "Try: one of --data-dir, --socket, --config",
+        "Error: memoryd mcp has no option '--bogus'.",
+        "Try: Use --data-dir, --socket, --config.",
     ]
 
 
@@ -620,7 +620,7 @@ def test_lines_are_cut_the_same_however_they_arrive(
 ) -> None:
     monkeypatch.setattr(shim_lines, "LINE_LIMIT", 20)
     stream = b"one\n\ntwo\r\n" + b"x" * 50 + b"\nthree\nrest"
-    lines = Lines()
+    lines = LineSplitter()
     pieces = [p for n in range(0, len(stream), step) for p in lines.feed(stream[n : n + step])]
     pieces += lines.end()
     assert b"".join(data for data, _ in pieces) == stream + b"\n"
