@@ -25,7 +25,7 @@ import structlog
 from memoryd import __version__
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sockets import LineDoor, bind_first, bind_local, bind_tcp
@@ -70,15 +70,15 @@ def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | N
 
 
 class Daemon:
-    """The doors, the gate between them and the engine, and the order of start and stop."""
+    """The doors, the readiness between them and the engine, and the order of start and stop."""
 
     def __init__(self, config: Config, owner: Owner, socket: Path | None) -> None:
         self._config = config
         self._owner = owner
         self._socket = socket
-        self._gate = Gate()
-        self._status = Status(self._gate, config.memory.path)
-        self._server = McpServer(self._gate, self._status)
+        self._readiness = Readiness()
+        self._status = Status(self._readiness, config.memory.path)
+        self._server = McpServer(self._readiness, self._status)
         self._stopping = anyio.Event()
         self._inode: int | None = None  # of our socket's file; None: it is the service manager's
         self._failure = ("", "")  # code and sentence of the opening that failed last
@@ -92,7 +92,7 @@ class Daemon:
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
                     doors.start_soon(self._keep_place, doors)
-                    doors.start_soon(ask_for_time, lambda: self._gate.stage == "starting")
+                    doors.start_soon(ask_for_time, lambda: self._readiness.stage == "starting")
                     await self._serve_engine()
                     doors.cancel_scope.cancel()
                 tasks.cancel_scope.cancel()
@@ -140,7 +140,7 @@ class Daemon:
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
             port = bind_tcp(doors.http_host, doors.http_port)
-            await tasks.start(serve_web, self._server, self._gate, doors, tokens, port)
+            await tasks.start(serve_web, self._server, self._readiness, doors, tokens, port)
 
     @property
     def _limits(self) -> Limits:
@@ -191,7 +191,7 @@ class Daemon:
 
     async def _stop_early(self, opening: anyio.CancelScope) -> None:
         await self._stopping.wait()
-        if self._gate.now is None:
+        if self._readiness.now is None:
             opening.cancel()
 
     async def _serve_open(self) -> None:
@@ -202,16 +202,16 @@ class Daemon:
                 await self._serve_once()
                 return
             except MemorydError as exc:
-                if self._gate.now is not None:
+                if self._readiness.now is not None:
                     raise
                 self._tell_failure(exc)
-            await self._gate.wanted()
+            await self._readiness.wanted()
 
     def _tell_failure(self, exc: MemorydError) -> None:
         """Say once why the memories are not open: in the log, to systemd and on the terminal."""
         is_news = self._failure != (exc.code, exc.message)
         self._failure = (exc.code, exc.message)
-        self._gate.fail(exc)
+        self._readiness.fail(exc)
         if is_news:
             log.error("store_not_open", code=exc.code, error=exc.message, hint=exc.hint)
             say(exc)
@@ -220,11 +220,11 @@ class Daemon:
             notify(f"STATUS={exc.message}")
 
     async def _serve_once(self) -> None:
-        async with open_engine(self._config, wait=False, watch=self._gate.watch) as engine:
+        async with open_engine(self._config, wait=False, watch=self._readiness.watch) as engine:
             if self._failure[0]:
                 self._failure = ("", "")
                 notify("STATUS=")
-            self._gate.open(engine)
+            self._readiness.open(engine)
             gc.freeze()  # what was loaded stays: no collection need look at it again
             notify("READY=1")
             log.info("ready", memories=engine.count)

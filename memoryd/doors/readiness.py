@@ -27,7 +27,7 @@ class Warming(MemorydError):
     hint = "Try again in a few seconds."
 
 
-class Gate:
+class Readiness:
     """Opened when the engine is there; knows why if it cannot be."""
 
     def __init__(self, patience: float = PATIENCE) -> None:

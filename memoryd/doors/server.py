@@ -20,7 +20,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import Call
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.resources import (
     JSON,
     LISTED,
@@ -45,9 +45,9 @@ RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; from 2026-07-28 on it is INVALI
 class McpServer:
     """What clients can ask for, independent of how they are connected."""
 
-    def __init__(self, gate: Gate, status: Status) -> None:
-        self._resources = Resources(gate, status)
-        self._tools = Tools(gate)
+    def __init__(self, readiness: Readiness, status: Status) -> None:
+        self._resources = Resources(readiness, status)
+        self._tools = Tools(readiness)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()

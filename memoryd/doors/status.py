@@ -15,7 +15,7 @@ import anyio.to_thread
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import CallLog
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError, StoreUnavailable
 from memoryd.ports import Progress
@@ -23,14 +23,14 @@ from memoryd.ports import Progress
 GAUGES = {"disk_bytes", "disk_free_bytes", "pending_vectors", "resident_bytes", "sessions"}
 GAUGES |= {"uptime_seconds"}
 PATIENCE = 5.0  # seconds for the store to answer: it may be repairing itself
-SLOW = StoreUnavailable("The store is busy with itself.", hint="Ask again in a while.")
+SLOW = StoreUnavailable("The store is being rewritten.", hint="Ask again in a while.")
 
 
 class Status:
     """Readable at any time, also while the engine is still being opened."""
 
-    def __init__(self, gate: Gate, data_dir: Path) -> None:
-        self._gate = gate
+    def __init__(self, readiness: Readiness, data_dir: Path) -> None:
+        self._readiness = readiness
         self._data_dir = data_dir
         self.socket = ""  # where the daemon listens, once it does
         self.calls = CallLog()
@@ -38,7 +38,7 @@ class Status:
 
     async def read(self) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "health": self._gate.stage,
+            "health": self._readiness.stage,
             "version": __version__,
             "pid": os.getpid(),
             "uptime_seconds": round(time.monotonic() - self._started, 1),
@@ -50,12 +50,12 @@ class Status:
         }
         if calls := self.calls.summary():
             found["calls"] = calls
-        so_far = self._gate.progress
+        so_far = self._readiness.progress
         if so_far is not None:
             found["progress"] = asdict(so_far[0]) | {"seconds": round(so_far[1], 1)}
-        engine = self._gate.now
+        engine = self._readiness.now
         if engine is None:
-            why = self._gate.error
+            why = self._readiness.error
             return found | ({"store": {"error": render.error(why)}} if why else {})
         state = engine.state()
         if so_far is None and state["pending_vectors"] and state["model"]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from memoryd.doors import owner, render
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.sessions import (
     PEER,
@@ -40,8 +40,8 @@ class UnknownTool(InvalidInput):
 class Tools:
     """Every tool by name."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, readiness: Readiness) -> None:
+        self._readiness = readiness
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         self._known |= owner.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
@@ -72,7 +72,7 @@ class Tools:
         else:
             rights_of(ctx).check(name)
         given = self._given(name, arguments or {})
-        engine = await self._gate.engine()
+        engine = await self._readiness.engine()
         if name in self._session_calls:
             session = session_of(given.pop(SESSION, None), ctx)
             return await self._session_calls[name](engine, given, session)

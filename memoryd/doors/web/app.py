@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memoryd import __version__
 from memoryd.doors.limits import Rate, RateLimited, TooManyConnections, too_fast
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import NONE, Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sessions import MCP_HEADER, PEER, RIGHTS, Peer
@@ -108,12 +108,12 @@ class _Server(uvicorn.Server):
 
 
 def web_app(
-    server: McpServer, gate: Gate, doors: DoorSettings, tokens: Tokens, port: int
+    server: McpServer, readiness: Readiness, doors: DoorSettings, tokens: Tokens, port: int
 ) -> ASGIApp:
     """The guarded application."""
 
     async def health(request: Request) -> JSONResponse:
-        return JSONResponse({"health": gate.stage, "version": __version__})
+        return JSONResponse({"health": readiness.stage, "version": __version__})
 
     async def metrics(request: Request) -> PlainTextResponse:
         return PlainTextResponse(await server.status.metrics(), media_type=PROMETHEUS)
@@ -133,7 +133,7 @@ def web_app(
 
 async def serve_web(
     server: McpServer,
-    gate: Gate,
+    readiness: Readiness,
     doors: DoorSettings,
     tokens: Tokens,
     listening: socket.socket,
@@ -141,7 +141,7 @@ async def serve_web(
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; started once it listens."""
-    app = web_app(server, gate, doors, tokens, listening.getsockname()[1])
+    app = web_app(server, readiness, doors, tokens, listening.getsockname()[1])
     config = uvicorn.Config(
         app,
         http=limited(doors.max_connections, doors.max_unauthenticated),
