@@ -1,4 +1,4 @@
-"""The tools: arguments checked, one call on the engine, the answer rendered."""
+"""The tools: each checks its arguments, makes one call on the engine and renders the answer."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from memoryd.sanitize import as_data
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 SESSION = "session_id"
-MAX_HANDLE = 1000  # characters of an id or name; no memory has one so long
+MAX_HANDLE = 1000  # characters of an id or name; longer ones cannot exist
 
 
 class UnknownTool(InvalidInput):
-    """A call of what is no tool: an error of the protocol, not of a tool."""
+    """There is no such tool: a protocol error, not a tool error."""
 
     code = "tool_unknown"
 
@@ -63,7 +63,7 @@ class Tools:
         return name in self._calls or name in self._session_calls
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
-        """The tool's answer; UnknownTool, or MemorydError with a code, a sentence and a hint."""
+        """The tool's answer. Raises UnknownTool or another MemorydError."""
         if not self.has(name):
             names = ", ".join(tool.name for tool in TOOLS)
             raise UnknownTool(f"There is no tool {name[:100]!r}.", hint=f"Use one of {names}.")
@@ -79,7 +79,7 @@ class Tools:
         return await self._calls[name](engine, given)
 
     def _given(self, name: str, arguments: Mapping[str, Any]) -> Arguments:
-        """The arguments that say something: null and "" mean not given."""
+        """The arguments without null and "", which count as not given. Raises InvalidInput."""
         known = self._known.get(name, set())
         for key in arguments:
             if key not in known:
@@ -93,11 +93,11 @@ class Tools:
 
 
 def _check_local(name: str) -> None:
-    """InvalidInput unless the call came in by the local socket."""
+    """Raises InvalidInput unless the call came through the local socket."""
     peer = PEER.get(None)
     if peer is None or not peer.local:
         raise InvalidInput(
-            f"{name} is for the owner of this machine's memories.",
+            f"{name} is only for the owner of these memories, on the local socket.",
             code="not_local",
             hint="Use the memoryd command on the machine itself.",
         )
@@ -108,8 +108,8 @@ async def _search(engine: Engine, given: Arguments) -> Arguments:
 
 
 def _bounded(page: Page) -> Page:
-    """As many results as fit into an answer: no client reads more, and writing it out would
-    hold up everybody else."""
+    """As many results as fit into one answer: clients do not read more, and serialising it would
+    delay all other calls."""
     size, fit = 0, 0
     for hit in page.hits:
         size += CHARS_A_TOKEN * cost(hit)

@@ -34,7 +34,9 @@ async def served(door: str, path: Path) -> AsyncIterator[int]:
     port: int = listening.getsockname()[1]
     async with anyio.create_task_group() as tasks:
         if door == "tcp":
-            lines = LineDoor(server.lowlevel, Limits(), MOST, Tokens("token"), unproven=UNPROVEN)
+            lines = LineDoor(
+                server.lowlevel, Limits(), MOST, Tokens("token"), max_unauthenticated=UNPROVEN
+            )
             await tasks.start(lines.serve, listening)
         else:
             doors = DoorSettings(max_connections=MOST, max_unauthenticated=UNPROVEN)
