@@ -1,8 +1,8 @@
-"""`memoryd serve`: listen, then open and load; stop cleanly. The data directory is owned before
-this is imported, so that a second daemon costs little.
+"""`memoryd serve`: listen, then open the store and load the model; stop cleanly. The lock of the
+data directory is taken before this module is imported, so that a second daemon costs little.
 
-Listening comes first: a client never meets a refused connection while the daemon comes up, and
-the protocol's handshake never waits for the model.
+Listening comes first: no client gets a refused connection during a start, and the protocol's
+handshake never waits for the model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import structlog
 from memoryd import __version__
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sockets import LineDoor, bind_first, bind_local, bind_tcp
@@ -49,14 +49,14 @@ from memoryd.uncaught import tell_only_types
 from memoryd.wiring.engine import open_engine
 
 log = structlog.get_logger()
-DRAIN = 5.0  # seconds for running calls when told to stop
-DEADLINE = 9.0  # seconds for everything
-LOOK = 1.0  # seconds between two looks whether the data directory is in its place
-STAYS = "memoryd stays up and answers every call with this; a later call has it try again."
+DRAIN_SECONDS = 5.0  # for running calls during a stop
+STOP_SECONDS = 9.0  # for the whole stop
+PLACE_CHECK_SECONDS = 1.0  # between two checks whether the data directory is in its place
+STAYS_UP = "memoryd stays up and answers every call with this error; a later call tries again."
 
 
 def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | None = None) -> int:
-    """Serve until told to stop; the exit code. `socket` None: where its data directory has it."""
+    """Serve until told to stop; the exit code. `socket` None: at the data directory's own place."""
     try:
         log_to_file(log_file) if log_file else log_to_stderr()
         tell_only_types(lambda kind, at: log.error("uncaught", error=kind, at=at))
@@ -70,18 +70,18 @@ def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | N
 
 
 class Daemon:
-    """The doors, the gate between them and the engine, and the order of start and stop."""
+    """The doors and the engine behind them, and the order of start and stop."""
 
     def __init__(self, config: Config, owner: Owner, socket: Path | None) -> None:
         self._config = config
         self._owner = owner
         self._socket = socket
-        self._gate = Gate()
-        self._status = Status(self._gate, config.memory.path)
-        self._server = McpServer(self._gate, self._status)
+        self._readiness = Readiness()
+        self._status = Status(self._readiness, config.memory.path)
+        self._server = McpServer(self._readiness, self._status)
         self._stopping = anyio.Event()
-        self._inode: int | None = None  # of our socket's file; None: it is the service manager's
-        self._failure = ("", "")  # code and sentence of the opening that failed last
+        self._inode: int | None = None  # of our socket file; None: the service manager owns it
+        self._failure = ("", "")  # code and sentence of the last failed opening
 
     async def serve(self) -> None:
         with self._listening() as (listening, token):
@@ -92,7 +92,7 @@ class Daemon:
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
                     doors.start_soon(self._keep_place, doors)
-                    doors.start_soon(ask_for_time, lambda: self._gate.stage == "starting")
+                    doors.start_soon(ask_for_time, lambda: self._readiness.stage == "starting")
                     await self._serve_engine()
                     doors.cancel_scope.cancel()
                 tasks.cancel_scope.cancel()
@@ -100,7 +100,7 @@ class Daemon:
 
     @contextmanager
     def _listening(self) -> Iterator[tuple[socket.socket, str]]:
-        """The local door, recorded in the data directory for as long as it is there."""
+        """The local door, recorded in the data directory while it is open."""
         if passed := passed_socket():
             listening, token, path = passed, "", Path(passed.getsockname())
         else:
@@ -115,7 +115,7 @@ class Daemon:
             _remove_socket(path, self._inode)
 
     def _places(self) -> Iterator[Path]:
-        """Where to listen, the best place first. A place that was named is the only one."""
+        """Where to listen, the best path first; only the named one if there is one."""
         if self._socket is not None:
             yield self._socket
             return
@@ -131,16 +131,20 @@ class Daemon:
         await tasks.start(self._local_door(token).serve, listening)
         if not (doors.tcp_port or doors.http_port):
             return
-        forgets = Rate(doors.max_forgets_per_minute, seconds=60.0)  # of both doors together
+        forgets = Rate(doors.max_forgets_per_minute, seconds=60.0)  # for both doors together
         tokens = read_tokens(*doors.token_files(self._config.memory.path), forgets)
         if doors.tcp_port:
-            apart = doors.max_unauthenticated
-            most = doors.max_connections
-            door = LineDoor(self._server.lowlevel, self._limits, most, tokens, unproven=apart)
+            door = LineDoor(
+                self._server.lowlevel,
+                self._limits,
+                doors.max_connections,
+                tokens,
+                max_unauthenticated=doors.max_unauthenticated,
+            )
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
             port = bind_tcp(doors.http_host, doors.http_port)
-            await tasks.start(serve_web, self._server, self._gate, doors, tokens, port)
+            await tasks.start(serve_web, self._server, self._readiness, doors, tokens, port)
 
     @property
     def _limits(self) -> Limits:
@@ -148,18 +152,18 @@ class Daemon:
         return Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
 
     def _local_door(self, token: str) -> LineDoor:
-        most, serves = self._config.doors.max_connections, self._config.memory.path
-        return LineDoor(self._server.lowlevel, self._limits, most, Tokens(token), serves=serves)
+        most, data_dir = self._config.doors.max_connections, self._config.memory.path
+        return LineDoor(self._server.lowlevel, self._limits, most, Tokens(token), data_dir=data_dir)
 
     async def _keep_place(self, doors: anyio.abc.TaskGroup) -> None:
-        """Have a data directory again that was moved or deleted under us, with its lock, record
-        and socket: whoever looks for its daemon must find this one, which still has the memories
-        in RAM, and not start another that has none."""
+        """Recreate a data directory that was moved or deleted under us, with its lock, record and
+        socket: clients must find this daemon, which still has the memories in RAM, and not start
+        another that has none."""
         missed, told = 0, ""
         while True:
-            await anyio.sleep(LOOK)
+            await anyio.sleep(PLACE_CHECK_SECONDS)
             missed = 0 if self._owner.is_in_place() and self._has_socket() else missed + 1
-            if missed < 2:  # somebody may be about to put it back
+            if missed < 2:  # it may be put back in a moment
                 continue
             try:
                 if not self._owner.is_in_place():
@@ -176,14 +180,14 @@ class Daemon:
                 told = str(exc)
 
     def _has_socket(self) -> bool:
-        """Whether the file of our socket is still ours; the service manager's is its own affair."""
+        """Whether our socket file is in place; always true for a socket of the service manager."""
         try:
             return self._inode in (None, os.stat(self._status.socket).st_ino)
         except OSError:
             return False
 
     async def _serve_engine(self) -> None:
-        """Serve the engine until it is time to stop, which may come before it is open."""
+        """Serve the engine until the stop, which may come before it is open."""
         async with task_group() as tasks:
             tasks.start_soon(self._stop_early, tasks.cancel_scope)
             await self._serve_open()
@@ -191,65 +195,65 @@ class Daemon:
 
     async def _stop_early(self, opening: anyio.CancelScope) -> None:
         await self._stopping.wait()
-        if self._gate.now is None:
+        if self._readiness.opened is None:
             opening.cancel()
 
     async def _serve_open(self) -> None:
-        """Open the engine behind the doors; close it when it is time to stop. While it cannot be
-        opened every call is answered with the reason, and makes the next attempt due."""
+        """Open the engine behind the doors; close it at the stop. While it cannot be opened, every
+        call gets the reason and triggers the next attempt."""
         while True:
             try:
                 await self._serve_once()
                 return
             except MemorydError as exc:
-                if self._gate.now is not None:
+                if self._readiness.opened is not None:
                     raise
                 self._tell_failure(exc)
-            await self._gate.wanted()
+            await self._readiness.retry_wanted()
 
     def _tell_failure(self, exc: MemorydError) -> None:
-        """Say once why the memories are not open: in the log, to systemd and on the terminal."""
-        is_news = self._failure != (exc.code, exc.message)
+        """Report once why the memories are not open: in the log, to systemd and on the terminal."""
+        is_new = self._failure != (exc.code, exc.message)
         self._failure = (exc.code, exc.message)
-        self._gate.fail(exc)
-        if is_news:
+        self._readiness.fail(exc)
+        if is_new:
             log.error("store_not_open", code=exc.code, error=exc.message, hint=exc.hint)
             say(exc)
-            sys.stderr.write(f"{STAYS}\n")
-            notify("READY=1")  # it serves: the reason, to everybody who calls
+            sys.stderr.write(f"{STAYS_UP}\n")
+            notify("READY=1")  # it serves: every call gets the reason
             notify(f"STATUS={exc.message}")
 
     async def _serve_once(self) -> None:
-        async with open_engine(self._config, wait=False, watch=self._gate.watch) as engine:
+        async with open_engine(self._config, wait=False, watch=self._readiness.watch) as engine:
             if self._failure[0]:
                 self._failure = ("", "")
                 notify("STATUS=")
-            self._gate.open(engine)
-            gc.freeze()  # what was loaded stays: no collection need look at it again
+            self._readiness.open(engine)
+            gc.freeze()  # loaded objects stay: exclude them from later collections
             notify("READY=1")
             log.info("ready", memories=engine.count)
             await self._stopping.wait()
             notify("STOPPING=1")
-            with anyio.move_on_after(DRAIN):
+            with anyio.move_on_after(DRAIN_SECONDS):
                 await self._server.drained()
 
     async def _watch_signals(self) -> None:
-        """The first signal stops in order, the second at once."""
+        """Stop cleanly at the first signal, exit at once at the second."""
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for number in signals:
                 if self._stopping.is_set():
                     os._exit(1)
                 log.info("stopping", signal=signal.Signals(number).name)
                 self._stopping.set()
-                # A stuck worker or a hanging download must not keep us: what was acknowledged
-                # is committed, and the worker ends with its input.
-                timer = threading.Timer(DEADLINE, os._exit, (1,))
+                # A stuck worker or download must not delay the exit: everything acknowledged is
+                # committed, and the worker ends when its input does.
+                timer = threading.Timer(STOP_SECONDS, os._exit, (1,))
                 timer.daemon = True
                 timer.start()
 
 
 def _remove_socket(path: Path, inode: int | None) -> None:
-    """Take our socket's file away, and nobody else's: one may have been put there since."""
+    """Remove our socket file, unless another process has replaced it."""
     with contextlib.suppress(FileNotFoundError):
         if inode is not None and os.stat(path).st_ino == inode:
             path.unlink()

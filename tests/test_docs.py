@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+import xml.etree.ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ import pytest
 from scripts.docs import PAGES
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "memoryd"
+PAGES_BY_HAND = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -77,3 +82,66 @@ def test_every_promise_of_the_security_page_has_a_proof() -> None:
     rows = [line for line in text.splitlines() if line.startswith("| ") and " proof |" not in line]
     assert len(rows) > 50
     assert [row for row in rows if not re.search(r"\| `tests/[\w/]+\.py::\w+`.* \|$", row)] == []
+
+
+def test_every_module_that_a_page_names_exists() -> None:
+    """Whole paths from the package or from the top, so that a reader finds them."""
+    for file in PAGES_BY_HAND:
+        for path in re.findall(r"`([\w./]+(?:\.py|/))`", file.read_text()):
+            places = (PACKAGE / path, ROOT / path)
+            assert any(place.exists() for place in places), f"{file.name}: {path}"
+
+
+def test_the_tree_on_the_page_is_the_real_one() -> None:
+    """Every package is there, each below its parent, and no other."""
+    [tree] = re.findall(r"^memoryd/\n(.*?)^```", _architecture(), re.M | re.S)
+    shown, above = set(), list[str]()
+    for spaces, name in re.findall(r"^( +)(\w+)/", tree, re.M):
+        above = [*above[: len(spaces) // 2 - 1], name]
+        shown.add("/".join(above))
+    real = {str(file.parent.relative_to(PACKAGE)) for file in PACKAGE.rglob("__init__.py")}
+    assert shown - {"data"} == real - {"."}
+
+
+def test_modules_with_one_importer_are_listed_with_their_reason() -> None:
+    modules = {_name(file): file for file in PACKAGE.rglob("*.py") if file.stem != "__init__"}
+    importers: dict[str, set[str]] = {name: set() for name in modules}
+    for file in PACKAGE.rglob("*.py"):
+        for name in modules.keys() & set(_named_in(file)) - {_name(file)}:
+            importers[name].add(_name(file))
+    alone = {name for name, found in importers.items() if len(found) < 2} - {"memoryd.__main__"}
+    section = _architecture().partition("## Modules with one importer")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    listed = {_name(PACKAGE / path) for row in rows for path in re.findall(r"`([\w/]+\.py)`", row)}
+    assert listed == alone
+
+
+def test_the_picture_can_be_read() -> None:
+    """It is well-formed, says in words what it shows, and loads nothing from elsewhere."""
+    text = (ROOT / "docs" / "how-it-works.svg").read_text()
+    root = xml.etree.ElementTree.fromstring(text)
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.findtext(f"{space}title")
+    assert root.findtext(f"{space}desc")
+    assert "prefers-color-scheme: dark" in text
+    assert re.findall(r"(?:href=|@import|url\((?!#))", text) == []
+
+
+def _architecture() -> str:
+    return (ROOT / "docs" / "architecture.md").read_text()
+
+
+def _name(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
+
+
+def _named_in(file: Path) -> Iterator[str]:
+    """The modules that a module imports, at any place in it, or names to be imported late."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.partition(":")[0]

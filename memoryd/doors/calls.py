@@ -1,7 +1,7 @@
-"""What every call cost and how it ended: one log event a call, figures for `status` and `/metrics`.
+"""Duration and outcome of every call: one log event a call, figures for `status` and `/metrics`.
 
-The percentiles are of the latest calls of each tool, so they tell how it is now, not how it was on
-average since the start. What was asked for or answered is never part of it.
+The percentiles cover the latest calls of each tool, so they show the present state, not the average
+since the start. Queries and answers are never part of it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 import structlog
 
 log = structlog.get_logger()
-LATEST = 1_000  # calls of a tool that its percentiles are made of
+LATEST = 1_000  # calls of a tool that its percentiles cover
 OK = "ok"
 
 
 @dataclass(slots=True)
 class Call:
-    """One call under way; who serves it says how it ended."""
+    """One running call; the server sets its outcome."""
 
     outcome: str = OK  # else the code of the error
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""How often: a bucket that fills by the second, and the refusals of a door that is full.
+"""Rate limits: a token bucket, and the errors of a door that is full.
 
-A client that runs wild gets an error that it can read, not silence: its author then knows.
+A client that calls too often gets an error instead of silence, so that its author sees the cause.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RATE_LIMITED, TOO_MANY = -32029, -32030  # of the range that JSON-RPC leaves to 
 
 
 class RateLimited(MemorydError):
-    """One connection asks for more than its share."""
+    """A connection calls too often."""
 
     code = "rate_limited"
     hint = "Wait a second, or raise doors.max_calls_per_second."
@@ -28,30 +28,30 @@ class RateLimited(MemorydError):
 
 
 class TooManyConnections(MemorydError):
-    """The door has as many connections as it may."""
+    """The door has reached its limit of connections."""
 
     code = "too_many_connections"
     hint = "Close some, or raise doors.max_connections."
 
 
 class Rate:
-    """So many in `seconds`, and as many at once after a pause; 0: no limit."""
+    """A token bucket: `limit` calls in `seconds`, all at once after a pause; 0: no limit."""
 
     def __init__(
-        self, most: float, clock: Callable[[], float] = time.monotonic, *, seconds: float = 1.0
+        self, limit: float, clock: Callable[[], float] = time.monotonic, *, seconds: float = 1.0
     ) -> None:
-        self.most = most
-        self._fill = most / seconds
+        self.limit = limit
+        self._per_second = limit / seconds
         self._clock = clock
-        self._left = most
+        self._left = limit
         self._at = clock()
 
     def allows(self) -> bool:
-        """Whether one more may pass now; if so it is counted."""
-        if not self.most:
+        """Whether one more call is allowed now; if so, it is counted."""
+        if not self.limit:
             return True
         now = self._clock()
-        self._left = min(self.most, self._left + (now - self._at) * self._fill)
+        self._left = min(self.limit, self._left + (now - self._at) * self._per_second)
         self._at = now
         if self._left < 1:
             return False
@@ -59,20 +59,20 @@ class Rate:
         return True
 
     def wait(self) -> float:
-        """Seconds until one more may pass, after one may not."""
-        return (1 - self._left) / self._fill if self._fill else 0.0
+        """Seconds until the next call is allowed, after one was not."""
+        return (1 - self._left) / self._per_second if self._per_second else 0.0
 
 
-def too_fast(most: float) -> RateLimited:
-    return RateLimited(f"More than {most:g} calls a second; this one was not made.")
+def too_fast(limit: float) -> RateLimited:
+    return RateLimited(f"More than {limit:g} calls a second; this one was not made.")
 
 
-def too_many(most: int) -> TooManyConnections:
-    return TooManyConnections(f"There are {most} connections already; this one is closed.")
+def too_many(limit: int) -> TooManyConnections:
+    return TooManyConnections(f"There are {limit} connections already; this one is closed.")
 
 
 def refusal(number: int, exc: MemorydError, id: str | int | None = None) -> types.JSONRPCError:
-    """The JSON-RPC error that says it: words for people, the parts of them for programs."""
+    """The JSON-RPC error: a text for people, and code, message and hint as data for programs."""
     data = {"memoryd/error": render.error(exc)}
     error = types.ErrorData(code=number, message=render.error_text(exc), data=data)
     return types.JSONRPCError(jsonrpc="2.0", id=id, error=error)

@@ -1,11 +1,11 @@
 """One connection: newline-delimited JSON-RPC on a byte stream, served by the MCP server.
 
 The protocol library's own stdio transport drops malformed lines silently and has no limits, so
-the framing is ours. Malformed JSON is answered and the connection lives; an over-long line is
-answered and skipped; so many calls may be under way, then nothing more is read; and a client
-that does not take its answers is dropped. So memory is bounded whatever a peer does.
+the framing is ours. Malformed JSON gets an error and the connection stays open; an over-long line
+gets an error and is skipped; when too many calls are in flight, nothing more is read; and a client
+that does not read its answers is disconnected. So memory is bounded whatever a peer does.
 
-A call is under way until its own answer is written, or until it has ended after the client
+A call is in flight until its own answer is written, or until it has ended after the client
 cancelled it. Nothing else that a client sends ends it: no second call with its id, no refusal.
 """
 
@@ -38,15 +38,15 @@ from memoryd.errors import InvalidInput, OutOfMemory, WrongDaemon
 from memoryd.fair import CALLER
 from memoryd.places import hung_up
 
-CHUNK, SMALL = 65_536, 2048  # bytes read at a time; and while there is no memory for that
-GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
-SESSION = "notifications/memoryd/session"  # ours alone, see `shim_lines`
-MAX_VALUES = 130_000  # in one message, each costs time on the loop; a batch of an import has less
+CHUNK, SMALL_CHUNK = 65_536, 2048  # bytes read at a time; the small one if memory is short
+DISCONNECTED = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+SESSION = "notifications/memoryd/session"  # sent by the shim, see `shim.lines`
+MAX_VALUES = 130_000  # in one message: each costs time on the loop; an import batch has fewer
 TOO_MANY_VALUES = f"A message may hold at most {MAX_VALUES} values."
-STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
-ID_IN_USE = "A call with this id is under way. Use another id, or wait for its answer."
+JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+ID_IN_USE = "A call with this id is in flight. Use another id, or wait for its answer."
 EXPECT = "notifications/memoryd/expect"
-WRONG_DAEMON = -32000  # as for a daemon that cannot be reached
+WRONG_DAEMON = -32000  # the same code as for a daemon that cannot be reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +54,19 @@ class Limits:
     """What one connection may use."""
 
     line_bytes: int = 4 << 20
-    calls: int = 64  # under way at a time
-    calls_per_second: float = 0.0  # 0: as many as come
-    send_seconds: float = 60.0  # a client that takes nothing for so long is gone
+    calls: int = 64  # in flight at a time
+    calls_per_second: float = 0.0  # 0: no limit
+    send_seconds: float = 60.0  # a client that reads nothing for so long is disconnected
     drain_seconds: float = 30.0  # for answers after the client closed its sending half
 
 
 class Refusal(SessionMessage):
-    """Our answer to what never became a call, whatever id it has."""
+    """An error for a line that never became a call; its id may be that of a call in flight."""
 
 
 class LineBuffer:
-    """Bytes to lines. A line over the limit, or beyond what memory there is, comes out once, as
-    None; the rest of it is skipped."""
+    """Splits bytes into lines. A line over the limit, or too long for the free memory, is yielded
+    once as None; the rest of it is skipped."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -94,32 +94,33 @@ class LineBuffer:
 
 
 def _pieces(data: bytes) -> list[bytes]:
-    """Whole lines with their newline, and what is left over."""
+    """Whole lines with their newline, and the incomplete rest."""
     parts = data.split(b"\n")
     ended = [part + b"\n" for part in parts[:-1]]
     return ended + ([parts[-1]] if parts[-1] else [])
 
 
 class Connection:
-    """The two directions of one client and its calls. `serves`: see `LineDoor`."""
+    """Both directions of one client, and its calls. `data_dir`: see `LineDoor`."""
 
     def __init__(
         self,
         stream: ByteStream,
         limits: Limits,
-        serves: Path | None = None,
+        data_dir: Path | None = None,
         rights: Rights = ALL,
     ) -> None:
         self._stream = stream
         self._limits = limits
-        self._open: set[str] = set()  # ids as text: to the protocol library 1 and "1" are the same
+        # Ids as text: to the protocol library 1 and "1" are the same.
+        self._in_flight: set[str] = set()
         self._changed = anyio.Event()
-        self._peer = Peer(new_session_id(), serves is not None, rights)
+        self._peer = Peer(new_session_id(), data_dir is not None, rights)
         self._rate = Rate(limits.calls_per_second)
-        self._expectation = Expectation(serves)
+        self._expectation = Expectation(data_dir)
 
     async def serve(self, server: Server[Any]) -> None:
-        """Until the client is gone."""
+        """Serve until the client disconnects."""
         incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         PEER.set(self._peer)
@@ -142,12 +143,12 @@ class Connection:
             try:
                 async for data in _chunks(self._stream):
                     for line in lines.feed(data):
-                        await self._take(line, messages, answers)
+                        await self._handle(line, messages, answers)
                 await self._drain()
-            except GONE:
+            except DISCONNECTED:
                 return
 
-    async def _take(
+    async def _handle(
         self,
         line: bytes | bytearray | None,
         messages: MemoryObjectSendStream[SessionMessage | Exception],
@@ -162,23 +163,23 @@ class Connection:
             if refused := self._refusal(message.id):
                 await answers.send(Refusal(refused))
                 return
-            await messages.send(await self._opened(message))
+            await messages.send(await self._started(message))
             return
         if isinstance(message, types.JSONRPCNotification):
             if message.method == SESSION:
                 self._resume((message.params or {}).get("session_id"))
                 return
             if message.method == EXPECT:
-                self._expectation.take(message.params)
+                self._expectation.note(message.params)
                 return
         await messages.send(SessionMessage(message))
 
-    async def _opened(self, call: types.JSONRPCRequest) -> SessionMessage:
-        """The call, counted as under way once there is room for it."""
-        await self._until(lambda: len(self._open) < self._limits.calls)
-        self._open.add(str(call.id))
+    async def _started(self, call: types.JSONRPCRequest) -> SessionMessage:
+        """The call, counted as in flight; waits while there are too many."""
+        await self._until(lambda: len(self._in_flight) < self._limits.calls)
+        self._in_flight.add(str(call.id))
 
-        async def ended() -> None:  # cancelled: there will be no answer
+        async def ended() -> None:  # cancelled: no answer follows
             self._done(call.id)
 
         return SessionMessage(call, ServerMessageMetadata(on_request_unanswered=ended))
@@ -192,8 +193,8 @@ class Connection:
                 try:
                     with anyio.fail_after(self._limits.send_seconds):
                         await self._stream.send(text.encode() + b"\n")
-                except (TimeoutError, *GONE):
-                    connection.cancel()  # nobody takes the answers: no call is worth going on
+                except (TimeoutError, *DISCONNECTED):
+                    connection.cancel()  # the client reads no answers: end its calls
                     return
                 if isinstance(answer, Refusal):
                     continue
@@ -201,40 +202,40 @@ class Connection:
                     self._done(answer.message.id)
 
     def _refusal(self, id: str | int) -> types.JSONRPCError | None:
-        if str(id) in self._open:
+        if str(id) in self._in_flight:
             return BadLine(types.INVALID_REQUEST, ID_IN_USE, id).answer
         if self._rate.allows():
             return self._expectation.refusal(id)
         return refusal(RATE_LIMITED, too_fast(self._limits.calls_per_second), id)
 
     def _resume(self, session_id: object) -> None:
-        """The shim goes on with the session that its client had before a restart. Behind it is an
-        agent, who is not the owner, whatever a poisoned memory may talk it into."""
+        """Continue the session that the shim's client had before a restart. An agent is behind the
+        shim, so the connection loses the owner's rights: a poisoned memory could misuse them."""
         self._peer.local = False
         try:
             self._peer.session_id = label(session_id, "session_id") or self._peer.session_id
         except InvalidInput:
-            return  # then it keeps the one it has
+            return  # keep the session of the connection
 
     def _done(self, id: object) -> None:
-        self._open.discard(str(id))
+        self._in_flight.discard(str(id))
         self._changed.set()
 
-    async def _until(self, holds: Any) -> None:
-        while not holds():
+    async def _until(self, condition: Any) -> None:
+        while not condition():
             self._changed = anyio.Event()
             await self._changed.wait()
 
     async def _drain(self) -> None:
-        """The input has ended. A client that only closed its sending half gets its answers; one
-        that is gone altogether does not hold up anything."""
+        """Handle the end of the input. A client that only closed its sending half still gets its
+        answers; for one that has disconnected there is nothing to wait for."""
         if not hung_up(self._stream.extra(SocketAttribute.raw_socket, None)):
             with anyio.move_on_after(self._limits.drain_seconds):
-                await self._until(lambda: not self._open)
+                await self._until(lambda: not self._in_flight)
 
 
 def text_of(message: Any) -> str:
-    """A message as JSON. Half characters that a client sent and gets back are escaped."""
+    """A message as JSON. Lone surrogates that a client sent and gets back are escaped."""
     try:
         return str(message.model_dump_json(by_alias=True, exclude_unset=True))
     except ValueError:
@@ -246,13 +247,13 @@ async def _chunks(stream: ByteStream) -> Any:
         try:
             yield await stream.receive(CHUNK)
         except MemoryError:
-            yield await stream.receive(SMALL)
+            yield await stream.receive(SMALL_CHUNK)
         except anyio.EndOfStream:
             return
 
 
 class BadLine(Exception):
-    """A line that is no message, with what to answer."""
+    """A line that is not a message; `answer` is the error to send."""
 
     def __init__(self, code: int, text: str, id: str | int | None = None) -> None:
         super().__init__(text)
@@ -261,17 +262,17 @@ class BadLine(Exception):
 
 
 def values_in(line: bytes | bytearray) -> int:
-    """About how many values a line of JSON holds, without reading it as JSON."""
-    most = _marks(line)
+    """About how many values a line of JSON holds, without parsing it."""
+    most = _separators(line)
     if most <= MAX_VALUES:
         return most
     strings = (line.count(b'"') - line.count(b'\\"')) // 2
-    if strings > 2 * MAX_VALUES:  # at least: no need to look closer
+    if strings > 2 * MAX_VALUES:  # a lower bound is enough
         return strings // 2
-    return _marks(STRING.sub(b"", line))  # texts have commas, too
+    return _separators(JSON_STRING.sub(b"", line))  # commas inside texts do not count
 
 
-def _marks(line: bytes | bytearray) -> int:
+def _separators(line: bytes | bytearray) -> int:
     return line.count(b",") + line.count(b"[") + line.count(b"{")
 
 
@@ -287,42 +288,42 @@ def parse(line: bytes | bytearray | None, limit: int) -> Any:
     except MemoryError as exc:
         raise BadLine(types.INTERNAL_ERROR, OutOfMemory().message) from exc
     except (ValueError, RecursionError) as exc:
-        raise BadLine(types.PARSE_ERROR, "That line is not JSON.") from exc
+        raise BadLine(types.PARSE_ERROR, "The line is not JSON.") from exc
     id = data.get("id") if isinstance(data, dict) else None
-    given = isinstance(data, dict) and "id" in data
-    if given and (isinstance(id, bool) or not isinstance(id, str | int)):
+    has_id = isinstance(data, dict) and "id" in data
+    if has_id and (isinstance(id, bool) or not isinstance(id, str | int)):
         raise BadLine(types.INVALID_REQUEST, "An id must be text or a whole number.")
     try:
         return types.jsonrpc_message_adapter.validate_python(data, by_name=False)
     except MemoryError as exc:
         raise BadLine(types.INTERNAL_ERROR, OutOfMemory().message, id) from exc
     except (ValidationError, RecursionError) as exc:
-        raise BadLine(types.INVALID_REQUEST, "That is not a JSON-RPC message.", id) from exc
+        raise BadLine(types.INVALID_REQUEST, "The line is not a JSON-RPC message.", id) from exc
 
 
 class Expectation:
-    """What one connection expects of a daemon that serves `serves`; None: it does not tell."""
+    """The data directory that a client expects, compared with ours; None: not compared."""
 
-    def __init__(self, serves: Path | None) -> None:
-        self._serves = serves
+    def __init__(self, data_dir: Path | None) -> None:
+        self._data_dir = data_dir
         self._wrong: WrongDaemon | None = None
 
-    def take(self, params: dict[str, Any] | None) -> None:
-        """The client names a data directory."""
+    def note(self, params: dict[str, Any] | None) -> None:
+        """Note the data directory that the client named."""
         named = (params or {}).get("data_dir")
-        if self._serves is None or not isinstance(named, str) or _same(named, self._serves):
+        if self._data_dir is None or not isinstance(named, str) or _same(named, self._data_dir):
             return
         self._wrong = WrongDaemon(
-            f"The daemon that answers serves {self._serves}, not {named}; nothing was done."
+            f"The daemon that answers serves {self._data_dir}, not {named}; nothing was done."
         )
 
     def refusal(self, id: str | int) -> types.JSONRPCError | None:
-        """The answer to a request, if it came to the wrong daemon."""
+        """The error for a request that reached the wrong daemon; None if it did not."""
         return refusal(WRONG_DAEMON, self._wrong, id) if self._wrong else None
 
 
-def _same(named: str, serves: Path) -> bool:
+def _same(named: str, data_dir: Path) -> bool:
     try:
-        return os.path.realpath(named) == os.path.realpath(serves)
-    except ValueError:  # not a path at all
+        return os.path.realpath(named) == os.path.realpath(data_dir)
+    except ValueError:  # not a valid path
         return False

@@ -1,8 +1,8 @@
-"""What a person governs memories with, by the `memoryd` command: callable, never advertised.
+"""Operations for the owner of the memories, called by the `memoryd` command, never advertised.
 
-An agent pays for every tool in its prompt and has no business here, so none of these is listed;
-and a call is served only on the local socket, which nobody but the owner can reach, and there not
-to what came by the shim, which speaks for an agent.
+Every listed tool costs room in each agent's prompt, and agents should not use these, so none of
+them is listed. A call is served only on the local socket, which only the owner can reach, and not
+if it came through the shim, because an agent is behind it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from memoryd.ports import Backup, Passage, Record
 from memoryd.tasks import task_group
 
 Arguments = dict[str, Any]
-AT_A_TIME = 5000  # memories that one call deletes: well within a client's patience
+FORGET_BATCH = 5000  # memories that one call deletes: well within a client's timeout
 IMPORT_BATCH = 100  # memories of one call
 PASSAGES = "passages"
-NEAR_ONE = 1e-3  # what the length of a unit vector may be off
+LENGTH_TOLERANCE = 1e-3  # of a unit vector
 SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than"}
 ARGUMENTS = {
     "forget_where": SELECTION | {"dry_run", "everything", "purge"},
@@ -40,9 +40,9 @@ ARGUMENTS = {
 async def _forget_where(engine: Engine, given: Arguments) -> Arguments:
     chosen = {key: value for key, value in given.items() if key in SELECTION}
     how = {key: value for key, value in given.items() if key not in SELECTION}
-    done = await engine.forget_where(engine.selection(**chosen), limit=AT_A_TIME, **how)
+    done = await engine.forget_where(engine.selection(**chosen), limit=FORGET_BATCH, **how)
     if how.get("everything") and not how.get("dry_run"):
-        await engine.cleanup_expired()  # what nobody could see any more goes as well
+        await engine.cleanup_expired()  # expired memories are hidden, but still there
     return {
         "matched": done.matched,
         "forgotten": done.forgotten,
@@ -55,7 +55,7 @@ async def _export_memories(engine: Engine, given: Arguments) -> Arguments:
     page = await engine.export_page(given.get("after"))
     vectors = checks.flag(given.get("embeddings", False), "embeddings")
     return {
-        "memories": [written(record, vectors) for record in page.records],
+        "memories": [fields_with_vectors(record, vectors) for record in page.records],
         "after": page.after,
         "total": page.total,
         "model": page.model,
@@ -64,7 +64,7 @@ async def _export_memories(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
-    """Each of a batch, side by side; one that is refused does not stop the others."""
+    """Import a batch concurrently; a refused memory does not stop the others."""
     memories = given.get("memories")
     if not isinstance(memories, list) or len(memories) > IMPORT_BATCH:
         raise InvalidInput(
@@ -77,7 +77,7 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
     async def take(place: int) -> None:
         try:
             model = given.get("model")
-            record = read(memories[place], model, engine, trust_vectors=trust)
+            record = record_from(memories[place], model, engine, trust_vectors=trust)
             done = await engine.take_in(record.memory, record.passages, overwrite=overwrite)
         except InvalidInput as exc:
             outcomes[place] = {"outcome": "refused", "error": render.error(exc)}
@@ -92,14 +92,14 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _backup(engine: Engine, given: Arguments) -> Arguments:
-    return _made(await engine.backup(), engine)
+    return _backup_facts(await engine.backup(), engine)
 
 
 async def _rescue(engine: Engine, given: Arguments) -> Arguments:
-    return _made(await engine.rescue(given.get("folder")), engine)
+    return _backup_facts(await engine.rescue(given.get("folder")), engine)
 
 
-def _made(backup: Backup, engine: Engine) -> Arguments:
+def _backup_facts(backup: Backup, engine: Engine) -> Arguments:
     at = render.moment(backup.created_at, engine.zone)
     return {
         "path": backup.path,
@@ -135,10 +135,10 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
 }
 
 
-# A memory with its vectors as one line of an export has it, and back. A vector is base64 of 32-bit
-# floats, little-endian: a quarter of the size of its digits, and exact.
-def written(record: Record, vectors: bool) -> dict[str, Any]:
-    """The fields of a memory; with its vectors, if they are wanted and it has some."""
+# A memory with its vectors as one line of an export, and back. A vector is base64 of 32-bit
+# floats, little-endian: a quarter of the size of decimal digits, and exact.
+def fields_with_vectors(record: Record, vectors: bool) -> dict[str, Any]:
+    """The fields of a memory; with its vectors, if `vectors` is set and it has some."""
     fields = fields_of(record.memory)
     if vectors and record.passages:
         fields[PASSAGES] = [
@@ -148,9 +148,9 @@ def written(record: Record, vectors: bool) -> dict[str, Any]:
     return fields
 
 
-def read(fields: object, model: object, engine: Engine, *, trust_vectors: bool) -> Record:
-    """The memory, or InvalidInput; with its vectors if they are to be trusted and of the model that
-    serves here. Whether a vector belongs to its text can only be told by making it anew."""
+def record_from(fields: object, model: object, engine: Engine, *, trust_vectors: bool) -> Record:
+    """The memory, with its vectors if `trust_vectors` is set and they are of the model in use: only
+    computing a vector again can tell whether it belongs to its text. Raises InvalidInput."""
     passages: object = None
     if isinstance(fields, Mapping):
         passages = fields.get(PASSAGES)
@@ -159,7 +159,7 @@ def read(fields: object, model: object, engine: Engine, *, trust_vectors: bool) 
     if not trust_vectors or passages is None or engine.model is None or engine.model[0] != model:
         return Record(memory)
     if not isinstance(passages, list):
-        raise _refused("The passages must be a list.")
+        raise _refused("passages must be a list.")
     dimension, length = engine.model[1], len(memory.content)
     return Record(memory, tuple(_passage(item, dimension, length) for item in passages))
 
@@ -168,18 +168,18 @@ def _passage(item: object, dimension: int, length: int) -> Passage:
     span = item.get("span") if isinstance(item, Mapping) else None
     text = item.get("vector") if isinstance(item, Mapping) else None
     if not (isinstance(span, list) and len(span) == 2 and all(type(at) is int for at in span)):
-        raise _refused("A passage must have a span of two whole numbers.")
+        raise _refused("A passage needs a span of two whole numbers.")
     if not 0 <= span[0] < span[1] <= length:
-        raise _refused("A passage lies outside of its content.")
+        raise _refused("The span of a passage is outside of the content.")
     try:
         data = base64.b64decode(text if isinstance(text, str) else "", validate=True)
     except (binascii.Error, ValueError) as exc:
         raise _refused("A vector is not base64.") from exc
     if len(data) != 4 * dimension:
-        raise _refused(f"A vector has not {dimension} numbers.")
+        raise _refused(f"Expected vectors of {dimension} numbers, got {len(data) / 4:g}.")
     vector = np.frombuffer(data, dtype="<f4").astype(np.float32)
-    if not np.isfinite(vector).all() or abs(float(np.linalg.norm(vector)) - 1) > NEAR_ONE:
-        raise _refused("A vector is not of length one.")
+    if not np.isfinite(vector).all() or abs(float(np.linalg.norm(vector)) - 1) > LENGTH_TOLERANCE:
+        raise _refused("A vector must have the length 1.")
     return Passage((span[0], span[1]), vector)
 
 

@@ -1,9 +1,8 @@
-"""The engine as the doors see it: listening begins before it is open, and goes on if it cannot be
-opened.
+"""Whether the engine is open: the doors listen before it is, and also if it cannot be opened.
 
-A call that comes early waits for it, up to a bound below every client's patience, and then
-says what is missing instead of leaving the client to guess. A call that comes after the opening
-failed gets the reason, and has it tried again: the cause may be gone by now.
+A call that comes early waits, for less than the usual timeout of a client, and then gets an error
+that says what is missing. A call that comes after a failed opening gets the reason, and triggers
+another attempt, because the cause may be gone.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError
 from memoryd.ports import Progress
 
-PATIENCE = 20.0  # clients give a call about 60 seconds
-AGAIN = 2.0  # seconds after a failed opening until a call may cause the next
+MAX_WAIT = 20.0  # seconds; the usual timeout of a client is 60
+RETRY_AFTER = 2.0  # seconds after a failed opening until a call may trigger the next
 
 
 class Warming(MemorydError):
-    """The daemon is up but the memories are not open yet."""
+    """The daemon listens, but the memories are not open yet."""
 
     code = "warming"
     hint = "Try again in a few seconds."
 
 
-class Gate:
-    """Opened when the engine is there; knows why if it cannot be."""
+class Readiness:
+    """Hands the engine to the doors once it is open, or the reason why it is not."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
+    def __init__(self, max_wait: float = MAX_WAIT) -> None:
+        self._max_wait = max_wait
         self._settled = anyio.Event()  # opened, or failed
-        self._wanted = anyio.Event()  # after a failure: somebody calls
+        self._retry_wanted = anyio.Event()  # a call came after a failure
         self._engine: Engine | None = None
-        self._began = time.monotonic()
+        self._opening_since = time.monotonic()
         self._retry_at = 0.0
         self.stage = "starting"
         self.error: MemorydError | None = None  # why the last opening failed
@@ -43,14 +42,14 @@ class Gate:
         self._progress_since = 0.0
 
     def watch(self, so_far: Progress | None) -> None:
-        """Be told how far an opening or a repair is."""
+        """Take the progress of an opening or a repair; None: it has ended."""
         if so_far is None or self._progress is None or so_far.what != self._progress.what:
             self._progress_since = time.monotonic()
         self._progress = so_far
 
     @property
     def progress(self) -> tuple[Progress, float] | None:
-        """What takes its time, now or later, and for how many seconds it has."""
+        """The progress of a long task and its seconds so far; None if there is none."""
         if self._progress is None:
             return None
         return self._progress, time.monotonic() - self._progress_since
@@ -60,31 +59,31 @@ class Gate:
         self._settled.set()
 
     def fail(self, error: MemorydError) -> None:
-        """It cannot be opened: calls get this error."""
+        """Answer calls with this error: the engine cannot be opened."""
         now = time.monotonic()
-        # At most half of the time is spent on a store that stays broken.
-        self._retry_at = now + max(AGAIN, now - self._began)
+        # At most half of the time goes into opening a store that stays broken.
+        self._retry_at = now + max(RETRY_AFTER, now - self._opening_since)
         self.error, self.stage = error, "failed"
-        self._wanted = anyio.Event()
+        self._retry_wanted = anyio.Event()
         self._settled.set()
 
-    async def wanted(self) -> None:
-        """After a failure: wait until the next opening is worth a try."""
-        await self._wanted.wait()
-        self._began = time.monotonic()
+    async def retry_wanted(self) -> None:
+        """After a failure: wait until a call triggers the next attempt."""
+        await self._retry_wanted.wait()
+        self._opening_since = time.monotonic()
 
     @property
-    def now(self) -> Engine | None:
-        """The engine if it is open."""
+    def opened(self) -> Engine | None:
+        """The engine; None if it is not open."""
         return self._engine
 
     async def engine(self) -> Engine:
-        """The engine, waited for; Warming if that takes too long, or why it cannot be opened."""
+        """Wait for the engine. Raises Warming after `max_wait`, or why it cannot be opened."""
         if self.error is not None and self._engine is None and time.monotonic() >= self._retry_at:
             self.error, self.stage = None, "starting"
             self._settled = anyio.Event()
-            self._wanted.set()
-        with anyio.move_on_after(self._patience):
+            self._retry_wanted.set()
+        with anyio.move_on_after(self._max_wait):
             await self._settled.wait()
         if self._engine is not None:
             return self._engine

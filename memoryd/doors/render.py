@@ -1,7 +1,7 @@
 """Memories and errors as clients read them: plain JSON values, times in ISO 8601 with zone.
 
-Recalled text goes out as data (`sanitize`), in JSON strings, which it cannot end, and behind a
-notice. The same value is the structured answer and, written as JSON, the text.
+Recalled text goes out as data (`sanitize`), in JSON strings, which it cannot end, and after a
+notice. The same value is the structured answer and, serialised as JSON, the text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def moment(at: float, zone: tzinfo | None) -> str:
 
 
 def memory(found: Memory, zone: tzinfo | None) -> dict[str, Any]:
-    """One memory; name, session and pin only where there is one."""
+    """One memory; name, session and pin only if it has them."""
     made: dict[str, Any] = {
         "id": found.id,
         "content": as_data(found.content),
@@ -57,7 +57,7 @@ def hit(found: Hit, zone: tzinfo | None) -> dict[str, Any]:
 
 
 def why(parts: Why) -> dict[str, float]:
-    """What a score is made of; what had no part in it is left out, but for the two signals."""
+    """The parts of a score; those that are zero are left out, except for the two signals."""
     found = {key: round(value, 4) for key, value in asdict(parts).items()}
     return {key: value for key, value in found.items() if value or key in ("dense", "lexical")}
 
@@ -97,12 +97,12 @@ def message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:
 
 
 def error(exc: MemorydError) -> dict[str, Any]:
-    """Code, sentence and hint; in how many seconds to try again, where that helps."""
+    """Code, sentence and hint; for some errors also the seconds until a retry makes sense."""
     again = getattr(exc, "retry_after", None)
     facts = {"code": exc.code, "message": exc.message, "hint": exc.hint}
     return facts | ({} if again is None else {"retry_after": again})
 
 
 def error_text(exc: MemorydError) -> str:
-    """The same for a reader."""
+    """The same as text."""
     return f"Error ({exc.code}): {exc.message}" + (f"\nTry: {exc.hint}" if exc.hint else "")

@@ -1,7 +1,7 @@
-"""What a connection may do: all of it, or read alone; and how often it may forget.
+"""What a connection may do: everything or only read, and how often it may forget.
 
-Whoever has a token of a network door can search and forget one memory after the other, so a token
-that leaks is worth all memories. A read token cannot change any of them, and a rate on forgets
+With the token of a network door one can search and forget one memory after the other, so a leaked
+token endangers all memories. A read token cannot change any of them, and a rate limit on forgets
 gives the owner time to notice. The local socket has neither limit.
 """
 
@@ -24,7 +24,7 @@ FORGETTING = frozenset({"forget_memory"})
 
 
 class ReadOnly(MemorydError):
-    """A connection with the read token asks for a change; nothing was changed."""
+    """A connection with the read token tried to change something; nothing was changed."""
 
     code = "read_only"
     hint = "Use the token of doors.token_file, which may write."
@@ -32,17 +32,17 @@ class ReadOnly(MemorydError):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a connection may do. `forgets` None: as often as it likes."""
+    """What a connection may do. `forgets` None: no limit."""
 
     writes: bool = True
     forgets: Rate | None = None
 
     def tools(self) -> list[Tool]:
-        """The tools that it is shown."""
+        """The tools that it may see."""
         return [tool for tool in TOOLS if self.writes or tool.name in READING]
 
     def check(self, name: str) -> None:
-        """ReadOnly or RateLimited if it may not call this tool now; a forget is counted."""
+        """Raises ReadOnly or RateLimited if it may not call this tool now; counts a forget."""
         if not self.writes and name not in READING:
             known = ", ".join(sorted(READING))
             raise ReadOnly(f"This token may only read: {known}. {name} was not called.")
@@ -54,7 +54,7 @@ ALL, NONE = Rights(), Rights(writes=False)
 
 
 class Tokens:
-    """The tokens of a door and what each allows."""
+    """The tokens of a door and the rights of each."""
 
     def __init__(self, full: str = "", read: str = "", forgets: Rate | None = None) -> None:
         self._full, self._read = full.encode(), read.encode()
@@ -64,8 +64,8 @@ class Tokens:
         return bool(self._full)
 
     def rights(self, given: bytes) -> Rights | None:
-        """What whoever shows this token may do; None if it is none of ours. Both are compared,
-        so that the time tells nothing."""
+        """The rights of this token; None if it is unknown. Both tokens are always compared, so that
+        the time reveals nothing."""
         is_full = hmac.compare_digest(given, self._full) and bool(self._full)
         is_read = hmac.compare_digest(given, self._read) and bool(self._read)
         return self._rights if is_full else self._read_rights if is_read else None
@@ -74,8 +74,8 @@ class Tokens:
 def _too_many_forgets(rate: Rate) -> RateLimited:
     seconds = max(1, math.ceil(rate.wait()))
     return RateLimited(
-        f"More than {rate.most:g} memories a minute cannot be forgotten over the network; this one "
-        "is kept.",
+        f"Over the network at most {rate.limit:g} memories a minute can be forgotten; this one is "
+        "kept.",
         hint=f"Try again in {seconds} s, use the memoryd command on the machine itself, or raise "
         "doors.max_forgets_per_minute.",
         retry_after=seconds,

@@ -1,6 +1,6 @@
-"""The tools as a client sees them: names, words and shapes. Kept short: every agent pays for
-this text in its prompt, so a test bounds it. An output schema lists every field of its answer:
-some clients drop what is not listed."""
+"""The tools as a client sees them: names, descriptions and schemas. Kept short, because this text
+is in every agent's prompt; a test limits it. An output schema lists every field of its answer,
+because some clients drop fields that are not listed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEMORY: Schema = {
     "expires_at": MAYBE_TEXT,
     "metadata": OBJECT,
 }
-MAYBE: Schema = {"name": TEXT, "session_id": TEXT, "pinned": FLAG}  # where the memory has them
+MAYBE: Schema = {"name": TEXT, "session_id": TEXT, "pinned": FLAG}  # only if the memory has them
 HIT: Schema = {
     "passage": TEXT,
     "cut": FLAG,
@@ -40,7 +40,7 @@ HIT: Schema = {
 
 
 def shape(properties: Schema, required: list[str] | None = None) -> Schema:
-    """The schema of an object; what `required` names must be there."""
+    """The schema of an object; `required` names the fields that must be present."""
     made = {"type": "object", "properties": properties}
     return made | ({"required": required} if required else {})
 
@@ -51,7 +51,7 @@ def many(properties: Schema) -> Schema:
 
 
 def answer(always: Schema, also: Schema | None = None) -> Schema:
-    """The schema of an answer: what every client counts on, and the other fields."""
+    """The schema of an answer: the fields that are always present, and the others."""
     return shape(always | (also or {}), list(always))
 
 
@@ -66,8 +66,8 @@ def tool(
     repeats: bool = False,
     first: bool = False,
 ) -> Tool:
-    """A tool with all four annotations. `repeats`: calling it again changes nothing more.
-    `first`: in the model's prompt from the start, where a client would load tools on demand."""
+    """A tool with all four annotations. `repeats`: it is idempotent. `first`: in the model's prompt
+    from the start, even if a client loads tools on demand."""
     hints = ToolAnnotations(
         read_only_hint=reads,
         destructive_hint=destroys,
@@ -151,7 +151,7 @@ CORE = (
     ),
 )
 
-HINT: Schema = {"hint": TEXT}  # how to come back to a session that nobody named
+HINT: Schema = {"hint": TEXT}  # how to continue a session that was not named
 MESSAGE: Schema = {
     "id": TEXT,
     "role": TEXT,

@@ -1,7 +1,7 @@
 """The MCP server: tools, resources and a prompt on one low-level server for all doors.
 
-The low-level server because its schemas are ours to the letter, and because the convenient one
-turns bad arguments into a page of its validator's prose.
+The low-level server, because then the schemas are exactly ours, and because the high-level one
+answers bad arguments with the long errors of its validator.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import Call
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.resources import (
     JSON,
-    LISTED,
     MAX_URI,
     PROMPT,
     PROMPT_TEXT,
+    STATUS_RESOURCE,
     TEMPLATES,
     Resources,
     unknown_prompt,
@@ -38,16 +38,16 @@ from memoryd.doors.tools import Tools, UnknownTool
 from memoryd.errors import InvalidInput, MemorydError, NotFound, OutOfMemory
 
 log = structlog.get_logger()
-UNKNOWN = "unknown"  # stands for every name that is no tool: it may be anything
+UNKNOWN = "unknown"  # logged in place of a name that is no tool, which may be any text
 RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
 
 
 class McpServer:
-    """What clients can ask for, independent of how they are connected."""
+    """Tools, resources and prompt, independent of the door."""
 
-    def __init__(self, gate: Gate, status: Status) -> None:
-        self._resources = Resources(gate, status)
-        self._tools = Tools(gate)
+    def __init__(self, readiness: Readiness, status: Status) -> None:
+        self._resources = Resources(readiness, status)
+        self._tools = Tools(readiness)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()
@@ -90,7 +90,7 @@ class McpServer:
     async def _answer(
         self, params: types.CallToolRequestParams, ctx: Any, call: Call
     ) -> types.CallToolResult:
-        """The tool's answer or its refusal; `call` is told which."""
+        """The tool's answer or its error; `call` takes the outcome."""
         try:
             found = await self._tools.call(params.name, params.arguments, ctx)
         except UnknownTool as exc:
@@ -112,7 +112,7 @@ class McpServer:
         return _refusal(told)
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=[LISTED])
+        return types.ListResourcesResult(resources=[STATUS_RESOURCE])
 
     async def _list_templates(self, ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
@@ -162,30 +162,30 @@ class McpServer:
 
 
 def _counts(found: dict[str, Any]) -> dict[str, int]:
-    """How many of what an answer holds, for the log."""
+    """The lengths of the lists in an answer, for the log."""
     return {key: len(value) for key, value in found.items() if isinstance(value, list)}
 
 
 def _place(exc: Exception) -> str:
-    """Where it happened, without what it said: an exception's text can hold memories."""
+    """File and line of an exception, without its text, which can quote memories."""
     frames = traceback.extract_tb(exc.__traceback__)
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def _refusal(exc: MemorydError) -> types.CallToolResult:
-    """A tool error: words for the model, and the parts of it for a program."""
+    """A tool error: a text for the model, and code, message and hint as data for programs."""
     text = types.TextContent(type="text", text=render.error_text(exc))
     meta = {"memoryd/error": render.error(exc)}
     return types.CallToolResult(content=[text], is_error=True, _meta=meta)
 
 
 def _protocol_error(code: int, exc: MemorydError, **data: str) -> MCPError:
-    """A JSON-RPC error with the same words and parts."""
+    """A JSON-RPC error with the same text and data."""
     return MCPError(code, render.error_text(exc), {**data, "memoryd/error": render.error(exc)})
 
 
 def _failure(event: str, exc: Exception, **data: str) -> MCPError:
-    """What went wrong on our side; one of our own errors says what it was."""
+    """An internal error, logged. Of a foreign exception only the type is told."""
     if isinstance(exc, MemorydError):
         log.info(event, code=exc.code)
         return _protocol_error(types.INTERNAL_ERROR, exc, **data)

@@ -1,8 +1,8 @@
-"""Which session a call means, and what its answer says about it.
+"""Which session a call belongs to, and what its answer says about it.
 
 The argument `session_id` comes first, then `_meta`, then a header, then the connection's own
-session. Where a connection has none (HTTP without `Mcp-Session-Id`), one is made for the call: it
-is not lost, because the answer names it and says how to continue it.
+session. If a connection has none (HTTP without `Mcp-Session-Id`), a new session is made for the
+call; the answer names it and says how to continue it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MCP_HEADER = "Mcp-Session-Id"
 
 @dataclass(slots=True)
 class Peer:
-    """The connection that a call came in by. `session_id` None: it has no session of its own.
-    `local`: by the socket that only the owner of the memories can reach, and not by the shim."""
+    """The connection of a call. `session_id` None: it has no session of its own. `local`: it came
+    through the socket that only the owner of the memories can reach, and not through the shim."""
 
     session_id: str | None
     local: bool = False
@@ -36,8 +36,8 @@ PEER: ContextVar[Peer] = ContextVar("peer")
 
 
 def rights_of(ctx: Any) -> Rights:
-    """What a call may do. Over HTTP by its own request: a session may have been begun by another,
-    with another token."""
+    """What a call may do. Over HTTP the request's own token decides: the session may have been
+    opened with another one."""
     scope = getattr(ctx.request, "scope", None)
     if scope is not None:
         return cast(Rights, scope[RIGHTS])
@@ -56,14 +56,14 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The session that a call means."""
+    """The session of a call."""
 
-    id: Any  # of the client: the engine checks it
+    id: Any  # from the client; the engine checks it
     source: Source
 
 
 def session_of(argument: object, ctx: Any) -> Session:
-    """The session that is meant by a call with this argument, in this context of the request."""
+    """The session of a call with this argument and this request context."""
     headers = getattr(ctx.request, "headers", None) or {}
     for named in (argument, (ctx.meta or {}).get(META), headers.get(HEADER)):
         if named is not None and named != "":
@@ -77,7 +77,7 @@ def session_of(argument: object, ctx: Any) -> Session:
 
 
 def renewed(session: Session) -> str:
-    """The session that the connection goes on in after its own was cleared."""
+    """The session that the connection continues with after its own was cleared."""
     peer = PEER.get(None)
     if session.source is not Source.CONNECTION or peer is None:
         return str(session.id)
@@ -86,7 +86,7 @@ def renewed(session: Session) -> str:
 
 
 def hint_to_continue(session: Session, *, first: bool) -> dict[str, str]:
-    """For an answer after a message was added: how to get back to it. `first`: of its session."""
+    """For an answer to add_turn: how to continue. `first`: it is the first of its session."""
     how = f"To continue this session, pass session_id {session.id!r} in later calls"
     if session.source is Source.CALL:
         return {"hint": f"{how}: this connection keeps none."}
@@ -96,7 +96,7 @@ def hint_to_continue(session: Session, *, first: bool) -> dict[str, str]:
 
 
 def hint_where_empty(session: Session) -> dict[str, str]:
-    """For an answer without messages: nobody said which session was meant."""
+    """For an answer without messages, if the call did not name the session."""
     how = "pass the session_id that add_turn answered"
     if session.source is Source.CALL:
         return {"hint": f"This connection keeps no session: {how}."}

@@ -1,4 +1,4 @@
-"""The Unix socket and the TCP port: accept, admit, serve lines."""
+"""The Unix socket and the TCP port: accept connections, check them, serve their lines."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ log = structlog.get_logger()
 BACKLOG = 1024
 TOKEN_BYTES = 512  # longest token line
 TOKEN_SECONDS = 10.0
-LINGER = 1.0  # seconds for a client that is turned away to read why
-MOST_REFUSED = 100  # of them at a time; more are closed without a word
+LINGER_SECONDS = 1.0  # for a refused client to read the reason
+MAX_REFUSALS = 100  # at a time; further connections are closed without a reason
 
 
 class CannotListen(MemorydError):
-    """The socket or port cannot be had."""
+    """The socket or port cannot be opened."""
 
     code = "cannot_listen"
 
 
 def bind_first(paths: Iterator[Path]) -> tuple[socket.socket, str, Path]:
-    """The first door of these that can be had, its token and its place. Raises what the last
-    one met."""
-    trouble: CannotListen | None = None
+    """Listen at the first path that works; the socket, its token and the path. Raises the error of
+    the last path."""
+    failure: CannotListen | None = None
     for path in paths:
         try:
             return *bind_local(path), path
         except CannotListen as exc:
-            trouble = exc
-    raise trouble or CannotListen("There is no place to listen at.")
+            failure = exc
+    raise failure or CannotListen("There is no path to listen at.")
 
 
 def bind_local(path: Path) -> tuple[socket.socket, str]:
-    """The door of this machine, and the token that it wants: none for a Unix socket."""
+    """The local door and its token; a Unix socket needs none."""
     if places.HAS_UNIX_SOCKETS:
         return bind_unix(path), ""
     listening, token = bind_tcp(places.LOOPBACK, 0), secrets.token_urlsafe(32)
@@ -71,7 +71,7 @@ def bind_unix(path: Path) -> socket.socket:
         refuse(directory_faults(path.parent, "socket directory"))
         if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
             raise CannotListen(f"{path} is in the way: it is not a socket.")
-        # The lock is the data directory's; a daemon of another may have been given this socket.
+        # The lock covers the data directory; the daemon of another one may use this socket.
         if places.is_listened_on(path):
             raise CannotListen(
                 f"Another program listens on {path}.", hint="Choose another --socket."
@@ -96,8 +96,8 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
-        # Inherited by every connection: an answer in two parts must not wait 40 ms for the
-        # first to be acknowledged.
+        # Inherited by every connection: the second part of an answer must not wait 40 ms for the
+        # acknowledgement of the first.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as exc:
@@ -107,30 +107,30 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 class LineDoor:
-    """Serves connections of one listening socket. With tokens, the line of one must come first;
-    those that have not sent it are counted apart, `unproven` at most, and the oldest gives way to
-    a new one: whoever has no token cannot keep out who has. `serves`: the data directory, at the
-    owner's own door, who may do more there than others elsewhere."""
+    """Serves the connections of one listening socket. With tokens, the first line must be one.
+    Connections that have not sent it are counted separately; above `max_unauthenticated` a new one
+    replaces the oldest, so that clients without a token cannot keep out those with one.
+    `data_dir`: set at the local door only, where the owner has more rights."""
 
     def __init__(
         self,
         server: Server[Any],
         limits: Limits,
-        most: int,
+        max_connections: int,
         tokens: Tokens | None = None,
         *,
-        serves: Path | None = None,
-        unproven: int = 64,
+        data_dir: Path | None = None,
+        max_unauthenticated: int = 64,
     ) -> None:
         self._server = server
         self._limits = limits
-        self._most = most
+        self._max_connections = max_connections
         self._tokens = tokens or Tokens()
-        self._serves = serves
+        self._data_dir = data_dir
         self.connections = 0
         self._refused = 0
-        self._most_unproven = unproven
-        self._unproven: dict[anyio.CancelScope, None] = {}  # the oldest first
+        self._max_unauthenticated = max_unauthenticated
+        self._unauthenticated: dict[anyio.CancelScope, None] = {}  # the oldest first
 
     async def serve(
         self,
@@ -145,14 +145,16 @@ class LineDoor:
             await listener.serve(self._handle)
 
     async def _handle(self, stream: anyio.abc.SocketStream) -> None:
-        """One client. Whatever goes wrong with it stays with it."""
+        """Serve one client; an error ends only its own connection."""
         try:
             async with stream:
-                rights = await self._admitted(stream) if self.connections < self._most else ALL
+                rights = (
+                    await self._admit(stream) if self.connections < self._max_connections else ALL
+                )
                 if rights is None:
                     return
-                if self.connections >= self._most:  # before, or while the token came
-                    await self._turn_away(stream)
+                if self.connections >= self._max_connections:  # now, or since the token was awaited
+                    await self._refuse(stream)
                     return
                 self.connections += 1
                 try:
@@ -166,20 +168,20 @@ class LineDoor:
             anyio.EndOfStream,
             anyio.IncompleteRead,
         ):
-            pass  # the client went away
+            pass  # the client disconnected
         except* Exception as group:
             log.error("connection_failed", error=[type(e).__name__ for e in group.exceptions])
 
-    async def _turn_away(self, stream: anyio.abc.SocketStream) -> None:
-        """Say that the door is full. The end is waited for a moment: closed at once, with what
-        the client sent unread, the words might not arrive."""
-        log.warning("connection_refused", reason="too many", most=self._most)
-        if self._refused >= MOST_REFUSED:
+    async def _refuse(self, stream: anyio.abc.SocketStream) -> None:
+        """Send the error that the door is full, then wait a moment for the client to close: closing
+        at once, with unread input, could discard the error."""
+        log.warning("connection_refused", reason="too many", most=self._max_connections)
+        if self._refused >= MAX_REFUSALS:
             return
         self._refused += 1
         try:
-            with anyio.move_on_after(LINGER):
-                line = text_of(refusal(TOO_MANY, too_many(self._most)))
+            with anyio.move_on_after(LINGER_SECONDS):
+                line = text_of(refusal(TOO_MANY, too_many(self._max_connections)))
                 await stream.send(line.encode() + b"\n")
                 await stream.send_eof()
                 while True:
@@ -190,28 +192,30 @@ class LineDoor:
             self._refused -= 1
 
     def _connection(self, stream: anyio.abc.SocketStream, rights: Rights) -> Connection:
-        return Connection(stream, self._limits, self._serves, rights)
+        return Connection(stream, self._limits, self._data_dir, rights)
 
-    async def _admitted(self, stream: anyio.abc.SocketStream) -> Rights | None:
-        """What the client may do; None if it is not let in."""
+    async def _admit(self, stream: anyio.abc.SocketStream) -> Rights | None:
+        """The rights of the client; None if it is refused."""
         if not self._tokens:
             uid = peer_uid(stream.extra(SocketAttribute.raw_socket))
             if uid is not None and uid != os.getuid():
                 log.warning("connection_refused", reason="another user")
                 return None
             return ALL
-        if len(self._unproven) >= self._most_unproven:
-            oldest = next(iter(self._unproven))
-            del self._unproven[oldest]
+        if len(self._unauthenticated) >= self._max_unauthenticated:
+            oldest = next(iter(self._unauthenticated))
+            del self._unauthenticated[oldest]
             oldest.cancel()
         given = b""
         with anyio.move_on_after(TOKEN_SECONDS) as waiting:
-            self._unproven[waiting] = None
+            self._unauthenticated[waiting] = None
             try:
                 while not given.endswith(b"\n") and len(given) < TOKEN_BYTES:
-                    given += await stream.receive(1)  # byte by byte: the rest is not ours to take
+                    given += await stream.receive(
+                        1
+                    )  # byte by byte: the rest belongs to the connection
             finally:
-                self._unproven.pop(waiting, None)
+                self._unauthenticated.pop(waiting, None)
         rights = self._tokens.rights(given.strip())
         if rights is None:
             log.warning("connection_refused", reason="token")

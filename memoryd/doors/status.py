@@ -1,4 +1,4 @@
-"""What the daemon says about itself: health, counts, model, store, memory and disk."""
+"""The daemon's status: health, counts, model, store, memory and disk."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import anyio.to_thread
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import CallLog
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError, StoreUnavailable
 from memoryd.ports import Progress
 
 GAUGES = {"disk_bytes", "disk_free_bytes", "pending_vectors", "resident_bytes", "sessions"}
 GAUGES |= {"uptime_seconds"}
-PATIENCE = 5.0  # seconds for the store to answer: it may be repairing itself
-SLOW = StoreUnavailable("The store is busy with itself.", hint="Ask again in a while.")
+STORE_SECONDS = 5.0  # for the store to answer: a rewrite may keep it busy
+BEING_REWRITTEN = StoreUnavailable("The store is being rewritten.", hint="Try again in a while.")
 
 
 class Status:
-    """Readable at any time, also while the engine is still being opened."""
+    """Can be read at any time, also while the engine is being opened."""
 
-    def __init__(self, gate: Gate, data_dir: Path) -> None:
-        self._gate = gate
+    def __init__(self, readiness: Readiness, data_dir: Path) -> None:
+        self._readiness = readiness
         self._data_dir = data_dir
         self.socket = ""  # where the daemon listens, once it does
         self.calls = CallLog()
@@ -38,7 +38,7 @@ class Status:
 
     async def read(self) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "health": self._gate.stage,
+            "health": self._readiness.stage,
             "version": __version__,
             "pid": os.getpid(),
             "uptime_seconds": round(time.monotonic() - self._started, 1),
@@ -50,12 +50,12 @@ class Status:
         }
         if calls := self.calls.summary():
             found["calls"] = calls
-        so_far = self._gate.progress
+        so_far = self._readiness.progress
         if so_far is not None:
             found["progress"] = asdict(so_far[0]) | {"seconds": round(so_far[1], 1)}
-        engine = self._gate.now
+        engine = self._readiness.opened
         if engine is None:
-            why = self._gate.error
+            why = self._readiness.error
             return found | ({"store": {"error": render.error(why)}} if why else {})
         state = engine.state()
         if so_far is None and state["pending_vectors"] and state["model"]:
@@ -69,7 +69,7 @@ class Status:
         return found | state | {"store": await _store(engine)}
 
     async def metrics(self) -> str:
-        """The same figures in the text format that Prometheus reads."""
+        """The same figures in the Prometheus text format."""
         found = await self.read()
         lines = ["# TYPE memoryd_ready gauge", f"memoryd_ready {int(found['health'] == 'ready')}"]
         for key in GAUGES & found.keys():
@@ -81,9 +81,9 @@ class Status:
 
 
 async def _store(engine: Engine) -> dict[str, Any]:
-    """What the store says about itself, or why it does not."""
-    store: dict[str, Any] = {"error": render.error(SLOW)}
-    with anyio.move_on_after(PATIENCE):
+    """The store's own facts, or the error that prevents them."""
+    store: dict[str, Any] = {"error": render.error(BEING_REWRITTEN)}
+    with anyio.move_on_after(STORE_SECONDS):
         try:
             store = dict(await engine.store_status())
         except MemorydError as exc:
@@ -95,7 +95,7 @@ async def _store(engine: Engine) -> dict[str, Any]:
 
 
 def _resident() -> int:
-    """Bytes of this process in RAM; 0 where the system does not say."""
+    """Bytes of this process in RAM; 0 if the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -104,7 +104,7 @@ def _resident() -> int:
 
 
 def _free(folder: Path) -> int:
-    """Bytes that are free where the data directory is; 0 where the system does not say."""
+    """Free bytes on the disk of the data directory; 0 if the system does not tell."""
     try:
         return shutil.disk_usage(folder).free
     except OSError:

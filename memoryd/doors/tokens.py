@@ -14,31 +14,31 @@ from memoryd.permissions import file_faults, refuse
 
 
 class BadToken(MemorydError):
-    """The token's file cannot be used as it is."""
+    """A token file cannot be used."""
 
     code = "token_invalid"
 
 
 def read_tokens(full: Path, read: Path, forgets: Rate) -> Tokens:
-    """Both tokens; made if there are none. BadToken if they are the same one."""
+    """Both tokens; created if missing. Raises BadToken if they are equal."""
     found = read_token(full), read_token(read)
     if found[0] == found[1]:
         raise BadToken(
             f"The token that may write and the one that may only read are the same, in {full} and "
             f"{read}.",
-            hint=f"Remove {read}: a new one is made at the next start.",
+            hint=f"Remove {read}: the next start creates a new one.",
         )
     return Tokens(*found, forgets)
 
 
 def read_token(path: Path) -> str:
-    """The token; made if there is none. UnsafeFiles for a file that others can read."""
+    """The token; created if missing. Raises BadToken, or UnsafeFiles if others can read it."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | files.NO_LINKS, 0o600)
     except FileExistsError:
         return _checked(path)
     except OSError as exc:
-        raise BadToken(f"The token file {path} cannot be made: {exc.strerror}.") from exc
+        raise BadToken(f"The token file {path} cannot be created: {exc.strerror}.") from exc
     token = secrets.token_urlsafe(32)
     with os.fdopen(handle, "w") as file:
         file.write(token + "\n")
@@ -54,12 +54,12 @@ def _checked(path: Path) -> str:
         raise BadToken(
             f"The token file cannot be used: {exc.strerror}.",
             hint="Name the file itself in the configuration (doors.token_file, "
-            "doors.read_token_file), or remove it: one is made then.",
+            "doors.read_token_file), or remove it: the next start creates one.",
         ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise BadToken(f"The token file {path} cannot be read.") from exc
     if len(token) < 16 or any(c.isspace() for c in token):
         raise BadToken(
-            f"{path} holds no usable token.", hint="Remove it: a new one is made at the next start."
+            f"{path} holds no usable token.", hint="Remove it: the next start creates a new one."
         )
     return token

@@ -1,4 +1,4 @@
-"""The tools: arguments checked, one call on the engine, the answer rendered."""
+"""The tools: each checks its arguments, makes one call on the engine and renders the answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from memoryd.doors import owner, render
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.sessions import (
     PEER,
@@ -28,11 +28,11 @@ from memoryd.sanitize import as_data
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 SESSION = "session_id"
-MAX_HANDLE = 1000  # characters of an id or name; no memory has one so long
+MAX_HANDLE = 1000  # characters of an id or name; longer ones cannot exist
 
 
 class UnknownTool(InvalidInput):
-    """A call of what is no tool: an error of the protocol, not of a tool."""
+    """There is no such tool: a protocol error, not a tool error."""
 
     code = "tool_unknown"
 
@@ -40,8 +40,8 @@ class UnknownTool(InvalidInput):
 class Tools:
     """Every tool by name."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, readiness: Readiness) -> None:
+        self._readiness = readiness
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         self._known |= owner.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
@@ -63,7 +63,7 @@ class Tools:
         return name in self._calls or name in self._session_calls
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
-        """The tool's answer; UnknownTool, or MemorydError with a code, a sentence and a hint."""
+        """The tool's answer. Raises UnknownTool or another MemorydError."""
         if not self.has(name):
             names = ", ".join(tool.name for tool in TOOLS)
             raise UnknownTool(f"There is no tool {name[:100]!r}.", hint=f"Use one of {names}.")
@@ -72,14 +72,14 @@ class Tools:
         else:
             rights_of(ctx).check(name)
         given = self._given(name, arguments or {})
-        engine = await self._gate.engine()
+        engine = await self._readiness.engine()
         if name in self._session_calls:
             session = session_of(given.pop(SESSION, None), ctx)
             return await self._session_calls[name](engine, given, session)
         return await self._calls[name](engine, given)
 
     def _given(self, name: str, arguments: Mapping[str, Any]) -> Arguments:
-        """The arguments that say something: null and "" mean not given."""
+        """The arguments without null and "", which count as not given. Raises InvalidInput."""
         known = self._known.get(name, set())
         for key in arguments:
             if key not in known:
@@ -99,11 +99,11 @@ def _argument_hint(key: str, known: set[str]) -> str:
 
 
 def _check_local(name: str) -> None:
-    """InvalidInput unless the call came in by the local socket."""
+    """Raises InvalidInput unless the call came through the local socket."""
     peer = PEER.get(None)
     if peer is None or not peer.local:
         raise InvalidInput(
-            f"{name} is for the owner of this machine's memories.",
+            f"{name} is only for the owner of these memories, on the local socket.",
             code="not_local",
             hint="Use the memoryd command on the machine itself.",
         )
@@ -114,8 +114,8 @@ async def _search(engine: Engine, given: Arguments) -> Arguments:
 
 
 def _bounded(page: Page) -> Page:
-    """As many results as fit into an answer: no client reads more, and writing it out would
-    hold up everybody else."""
+    """As many results as fit into one answer: clients do not read more, and serialising it would
+    delay all other calls."""
     size, fit = 0, 0
     for hit in page.hits:
         size += CHARS_PER_TOKEN * cost(hit)

@@ -1,1 +1,1 @@
-"""Engine, store and models put together: only they and the daemon know all layers."""
+"""Puts engine, store and models together. Only this package and the daemon know all layers."""

@@ -1,5 +1,5 @@
-"""The wiring: engine, store and model put together. With the daemon, the one place that
-knows engine and adapters alike."""
+"""Puts engine, store and model together: besides the daemon, the only place that knows both
+engine and adapters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# By name, imported late: each brings a library that the others do not need.
+# Imported late by name: each needs a library that the others do not.
 ENCODERS = {
     "onnx": "memoryd.adapters.embed.onnx_encoder:load",
     "sentence-transformers": "memoryd.adapters.embed.sbert:load",
@@ -68,7 +68,7 @@ def prepare_model(
     config: Config, progress: Callable[[Progress], None] | None = None, *, thorough: bool = False
 ) -> Prepared:
     """Find, check and prepare the configured model, so that no call ever waits for it.
-    `thorough`: look at every byte that is prepared already. Raises EmbedError."""
+    `thorough`: also hash every file that is already prepared. Raises EmbedError."""
 
     def prepare() -> Prepared:
         from memoryd.adapters.embed.resolve import resolve
@@ -87,7 +87,7 @@ def prepare_model(
 
 
 def try_model(config: Config) -> None:
-    """Load the prepared model and have it embed a word. Raises EmbedError."""
+    """Load the prepared model and embed a word with it. Raises EmbedError."""
 
     def embed() -> None:
         if (encoder := load_encoder(config, download=False)) is not None:
@@ -97,7 +97,7 @@ def try_model(config: Config) -> None:
 
 
 def what_helps(config: Config) -> str:
-    """What a person can do where no source has the model."""
+    """What the user can do if no source has the model."""
     from memoryd.adapters.embed.catalogue import known_model
 
     known = known_model(config.memory.embedding_model)
@@ -119,8 +119,8 @@ def check_backup(path: Path) -> int:
 
 
 async def restore_backup(config: Config, path: Path, *, replace: bool = False) -> int:
-    """Make the configured store from a backup; how many memories it holds now. Raises
-    StoreError, and then nothing was changed."""
+    """Restore the configured store from a backup; the number of memories in it. If it raises
+    StoreError, nothing was changed."""
     if config.store.mode != "embedded":
         raise StoreError("A Chroma server cannot be restored from here.", code="not_embedded")
     async with task_group() as tasks:
@@ -143,11 +143,10 @@ async def open_engine(
     wait: bool = True,
     watch: Watch | None = None,
 ) -> AsyncIterator[Engine]:
-    """The whole engine on the configured store and model, inside a block.
+    """The engine on the configured store and model, open inside the block.
 
-    Without a model it opens all the same and searches by words, saying so in every answer.
-    `wait` False: do not wait for a model that is still being loaded. `watch` is told how far
-    the opening is.
+    Without a model it opens too and searches by words, and every answer says so. `wait` False: do
+    not wait for a model that is still being loaded. `watch` gets the progress of the opening.
     """
     async with task_group() as tasks:
         model = Model(config, load_encoder) if config.embedding.backend != "none" else None
@@ -184,13 +183,13 @@ async def open_engine(
 
 
 async def _identity(model: Model | None) -> Identity:
-    """Whose vectors the store is to hold. Where the model cannot be loaded and nobody knows its
-    vectors, the store is taken as it is, to be searched by words."""
+    """The model whose vectors the store is to hold. If the model cannot be loaded and its vectors
+    are unknown, the store is opened as it is and searched by words."""
     if model is None:
         return Identity(NO_MODEL, NO_MODEL_DIMENSION)
     try:
         return await model.identity()
-    except MemorydError:  # logged where it was met; every answer says so
+    except MemorydError:  # already logged; every answer says so
         return ANY_MODEL
 
 
@@ -198,8 +197,8 @@ async def _identity(model: Model | None) -> Identity:
 async def _open_store(
     config: Config, identity: Identity, model: Model | None, watch: Watch | None
 ) -> AsyncIterator[tuple[ChromaStore, Identity]]:
-    """The store, and whose vectors it holds. One of another model is taken over, but only once
-    this model is there; until then it is opened as it is."""
+    """The store, and the model of its vectors. A store of another model is rewritten for this one,
+    but only once this model is loaded; until then it is opened as it is."""
     async with AsyncExitStack() as stack:
         folder = config.memory.path
         backups = config.backup.folder(folder)

@@ -1,6 +1,6 @@
-"""The embedding model as it comes up beside the store: looked for, loaded, handed over.
+"""Loads the embedding model in parallel with the store, and attaches it to the engine.
 
-Whatever goes wrong with a model, the daemon serves on: by words, saying so in every answer.
+Whatever fails with a model, the daemon keeps serving: by words, and every answer says so.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from memoryd.ports import Encoder, Identity
 from memoryd.settings import Config
 
 log = structlog.get_logger()
-RETRY = 60.0  # seconds between two looks for a model that is missing
-REASON = 200  # characters of a foreign error's own words
+RETRY = 60.0  # seconds between two attempts to load a missing model
+REASON = 200  # characters of a foreign error's text
 INSTALL_AGAIN = "A library that memoryd needs does not load: install memoryd again."
 
 Made = TypeVar("Made")
@@ -29,10 +29,10 @@ Load = Callable[..., Encoder | None]
 
 
 def guarded(prepare: Callable[[], Made], what: str = "The embedding model") -> Made:
-    """What `prepare` returns; whatever it raises comes out as a MemorydError.
+    """What `prepare` returns. Raises MemorydError in place of any other exception.
 
-    For threads, which no cancellation reaches. Even BaseException: a panic in a
-    native library is one, and so is the SystemExit of a library that gives up.
+    For code on threads, which cancellation does not reach. It catches even BaseException: a panic
+    in a native library is one, and so is the SystemExit of a library that gives up.
     """
     try:
         return prepare()
@@ -49,15 +49,15 @@ def guarded(prepare: Callable[[], Made], what: str = "The embedding model") -> M
 
 
 def reason_of(exc: MemorydError) -> str:
-    """The type of the error behind this one, for the log: its words stay out of it."""
+    """The type of the error behind this one, for the log, which must not have its text."""
     return type(exc.__cause__ or exc).__name__
 
 
 class Model:
-    """The configured model, while it is looked for and once it is loaded.
+    """The configured model, while it is being loaded and afterwards.
 
-    A store must know whose vectors it holds before the first one is made. For a model of the
-    catalogue that is known without its files, so the daemon serves while they are fetched.
+    A store must know the model of its vectors before the first one is computed. For a model of the
+    catalogue this is known without its files, so the daemon serves while they are fetched.
     """
 
     def __init__(self, config: Config, load: Load) -> None:
@@ -69,7 +69,7 @@ class Model:
         self._ready = anyio.Event()
 
     async def load(self) -> None:
-        """Try with downloads once, then without: somebody may run `memoryd setup`."""
+        """Try once with downloads, then repeatedly without: the user may run `memoryd setup`."""
         load = partial(self._load, self._config)
         while self._encoder is None:
             try:
@@ -94,7 +94,7 @@ class Model:
         await self._tried.wait()
 
     async def identity(self) -> Identity:
-        """Whose vectors the store will hold. Raises MemorydError if nobody can tell."""
+        """The identity of the vectors that the store will hold. Raises MemorydError if unknown."""
         from memoryd.adapters.embed.catalogue import known_model
 
         known = known_model(self._config.memory.embedding_model)
@@ -112,8 +112,8 @@ class Model:
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Hand the model over: at once if it is there, else when it comes. Until then the
-        engine says what is missing. `store`: whose vectors the store was opened for."""
+        """Attach the model to the engine, at once or when it is loaded. Until then the engine says
+        what is missing. `store`: the identity that the store was opened for."""
         engine.without_model(lambda: f"{self._trouble.message} {self._trouble.hint}".strip())
         if not self._ready.is_set():
             task_status.started()
@@ -128,15 +128,15 @@ class Model:
         task_status.started()
         try:
             await engine.embed_all_pending()
-        except MemorydError as exc:  # the upkeep tries again
+        except MemorydError as exc:  # upkeep tries again
             log.warning("embed_pending_failed", code=exc.code)
 
 
 def _came_late(encoder: Encoder, store: Identity) -> EmbedError:
-    """The model came when the store was already open, as that of another or of none."""
+    """The model was loaded after the store had been opened for another model or for none."""
     log.warning("model_came_late", model=encoder.model, store=store.model)
     return EmbedError(
         f"The model {encoder.model} can be loaded now, but the store was opened without it.",
         code="model_came_late",
-        hint="Start the daemon again to use it: memoryd stop",
+        hint="To use it, restart the daemon. Run: memoryd restart",
     )

@@ -21,7 +21,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from memoryd import fair
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.doors.lines import Connection, Limits
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
 from memoryd.engine.engine import run_engine
@@ -82,10 +82,12 @@ class Wire:
 async def clients(path: Path, encoder: HashEncoder, count: int = 2) -> AsyncIterator[list[Wire]]:
     """Connections to one daemon's server, greeted."""
     config = Config(MemorySettings(path=path), embedding=EmbeddingSettings(backend="hash"))
-    gate = Gate()
-    server = McpServer(gate, Status(gate, path)).lowlevel
+    readiness = Readiness()
+    server = McpServer(readiness, Status(readiness, path)).lowlevel
     async with AsyncExitStack() as stack:
-        gate.open(await stack.enter_async_context(run_engine(config, RamStore(), encoder, 384)))
+        readiness.open(
+            await stack.enter_async_context(run_engine(config, RamStore(), encoder, 384))
+        )
         tasks = await stack.enter_async_context(anyio.create_task_group())
         wires = []
         for _ in range(count):

@@ -21,7 +21,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.doors.lines import MAX_VALUES, BadLine, Connection, Limits, parse, values_in
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
@@ -138,12 +138,12 @@ def line_of(message: dict[str, Any]) -> bytes:
 async def stalls(path: Path, messages: dict[str, bytes]) -> dict[str, float]:
     """How long the loop was busy at a time, at most, by each message."""
     config = Config(MemorySettings(path=path), embedding=EmbeddingSettings(backend="hash"))
-    gate, found = Gate(), {}
-    server = McpServer(gate, Status(gate, path)).lowlevel
+    readiness, found = Readiness(), {}
+    server = McpServer(readiness, Status(readiness, path)).lowlevel
     ours, theirs = socket.socketpair()
     link = await SocketStream.from_socket(ours)
     async with run_engine(config, RamStore(), HashEncoder(), 384) as engine:
-        gate.open(engine)
+        readiness.open(engine)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(Connection(link, Limits()).serve, server)
             async with await SocketStream.from_socket(theirs) as near:
@@ -181,9 +181,9 @@ async def test_no_request_over_http_holds_up_the_others(tmp_path: Path) -> None:
 async def stalls_over_http(path: Path, bodies: dict[str, bytes]) -> dict[str, float]:
     """The same as `stalls` for the HTTP door's application, called without a network."""
     config = Config(MemorySettings(path=path), embedding=EmbeddingSettings(backend="hash"))
-    gate, found = Gate(), {}
-    server = McpServer(gate, Status(gate, path))
-    app = web_app(server, gate, config.doors, Tokens("token"), 80)
+    readiness, found = Readiness(), {}
+    server = McpServer(readiness, Status(readiness, path))
+    app = web_app(server, readiness, config.doors, Tokens("token"), 80)
     headers = {
         "Authorization": "Bearer token",
         "Accept": "application/json, text/event-stream",
@@ -197,7 +197,7 @@ async def stalls_over_http(path: Path, bodies: dict[str, bytes]) -> dict[str, fl
         server.lowlevel.session_manager.run(),
         client,
     ):
-        gate.open(engine)
+        readiness.open(engine)
         hello = line_of({"method": "initialize", "params": INITIALIZE})
         answer = await client.post("/mcp", content=hello)
         client.headers["Mcp-Session-Id"] = answer.headers["Mcp-Session-Id"]

@@ -16,7 +16,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from memoryd.doors.lines import Connection, Limits
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
@@ -77,11 +77,11 @@ def every_kind() -> dict[str, dict[str, Any]]:
 async def served(path: Path) -> AsyncIterator[Wire]:
     """A real engine and store behind the owner's own door."""
     config = Config(MemorySettings(path=path), embedding=EmbeddingSettings(backend="hash"))
-    gate = Gate()
-    server = McpServer(gate, Status(gate, path)).lowlevel
+    readiness = Readiness()
+    server = McpServer(readiness, Status(readiness, path)).lowlevel
     ours, theirs = socket.socketpair()
     async with open_engine(config) as engine:
-        gate.open(engine)
+        readiness.open(engine)
         gc.freeze()  # as the daemon does
         link = await SocketStream.from_socket(ours)
         async with anyio.create_task_group() as tasks:

@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.doors import sockets
 from memoryd.doors.lines import Limits
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sockets import LineDoor, bind_tcp
@@ -28,17 +28,19 @@ MOST, UNPROVEN = 3, 4
 @asynccontextmanager
 async def served(door: str, path: Path) -> AsyncIterator[int]:
     """The port of a door with tight limits."""
-    gate = Gate()
-    server = McpServer(gate, Status(gate, path))
+    readiness = Readiness()
+    server = McpServer(readiness, Status(readiness, path))
     listening = bind_tcp("127.0.0.1", 0)
     port: int = listening.getsockname()[1]
     async with anyio.create_task_group() as tasks:
         if door == "tcp":
-            lines = LineDoor(server.lowlevel, Limits(), MOST, Tokens("token"), unproven=UNPROVEN)
+            lines = LineDoor(
+                server.lowlevel, Limits(), MOST, Tokens("token"), max_unauthenticated=UNPROVEN
+            )
             await tasks.start(lines.serve, listening)
         else:
             doors = DoorSettings(max_connections=MOST, max_unauthenticated=UNPROVEN)
-            await tasks.start(serve_web, server, gate, doors, Tokens("token"), listening)
+            await tasks.start(serve_web, server, readiness, doors, Tokens("token"), listening)
         yield port
         tasks.cancel_scope.cancel()
 

@@ -109,7 +109,7 @@ async def test_a_model_that_comes_late_to_a_store_of_none_asks_for_a_restart(
     async with open_engine(configured(tmp_path, "hash")) as engine:
         await serves_by_words(engine, "RuntimeError")
         there.append(True)
-        await until(lambda: "memoryd stop" in engine.state()["model_trouble"])
+        await until(lambda: "memoryd restart" in engine.state()["model_trouble"])
         assert engine.state()["pending_vectors"] == 1
     async with open_engine(configured(tmp_path, "hash")) as engine:
         await until(lambda: not engine.state()["pending_vectors"])

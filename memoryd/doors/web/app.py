@@ -1,6 +1,6 @@
-"""The HTTP door: MCP at /mcp, and /health. Token, Host and Origin are checked here, for every
-path, because the protocol library checks them only for its own and takes any local port for a
-friend."""
+"""The HTTP door: MCP at /mcp, /health and /metrics. Token, Host and Origin are checked here for
+every path, because the protocol library checks them only for its own path and accepts any local
+port."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memoryd import __version__
 from memoryd.doors.limits import Rate, RateLimited, TooManyConnections, too_fast
-from memoryd.doors.readiness import Gate
+from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import NONE, Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.sessions import MCP_HEADER, PEER, RIGHTS, Peer
 from memoryd.doors.web.body import Bodies
-from memoryd.doors.web.connections import PROVE, limited
+from memoryd.doors.web.connections import AUTHENTICATE, limited_protocol
 from memoryd.doors.web.sessions import Sessions
 from memoryd.fair import CALLER
 from memoryd.hosts import hosts_served, origins_served
 from memoryd.settings import DoorSettings
 
 HOST_REFUSED = "This host is not served here. To serve it, name it in doors.http_allowed_hosts."
-OPEN_PATHS = ("/health",)  # says that it lives, and nothing else
+OPEN_PATHS = ("/health",)  # without a token: tells only state and version
 PROMETHEUS = "text/plain; version=0.0.4"
 
 
 class Guard:
-    """Lets in what has the token and was meant for us."""
+    """Refuses requests without the token or for another host or origin."""
 
     def __init__(
         self,
@@ -50,8 +50,10 @@ class Guard:
         rate: float = 0.0,
     ) -> None:
         self._app = app
-        self._most = rate
-        self._rate = Rate(rate)  # of the door: HTTP has no connections worth the name
+        self._max_calls_per_second = rate
+        self._rate = Rate(
+            rate
+        )  # of the whole door: an HTTP client may open a connection for each request
         self._tokens = tokens
         self._hosts = hosts
         self._origins = origins
@@ -62,8 +64,8 @@ class Guard:
             if refusal := self._refusal(scope, headers):
                 await refusal(scope, receive, send)
                 return
-            scope[RIGHTS] = rights = self._tokens.rights(_shown(headers))
-            # What a session is called comes with each request.
+            scope[RIGHTS] = rights = self._tokens.rights(_token(headers))
+            # Each request names its session.
             PEER.set(Peer(None, rights=rights or NONE))
             CALLER.set(_caller(scope, headers))
         await self._app(scope, receive, send)
@@ -71,49 +73,49 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         path = scope["path"]
         if headers.get("host", "").lower() not in self._hosts:
-            return _no(421, "host_refused", HOST_REFUSED)
+            return _refused(421, "host_refused", HOST_REFUSED)
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in self._origins:
-            return _no(403, "origin_refused", "Pages of other sites may not call memoryd.")
-        if path not in OPEN_PATHS and self._tokens.rights(_shown(headers)) is None:
-            return _no(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
-        if path not in OPEN_PATHS and PROVE in scope and not scope[PROVE]():
-            return _no(503, TooManyConnections.code, "There are too many connections already.")
+            return _refused(403, "origin_refused", "Pages of other sites may not call memoryd.")
+        if path not in OPEN_PATHS and self._tokens.rights(_token(headers)) is None:
+            return _refused(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
+        if path not in OPEN_PATHS and AUTHENTICATE in scope and not scope[AUTHENTICATE]():
+            return _refused(503, TooManyConnections.code, "There are too many connections already.")
         if path not in OPEN_PATHS and not self._rate.allows():
-            return _no(429, RateLimited.code, too_fast(self._most).message)
+            return _refused(429, RateLimited.code, too_fast(self._max_calls_per_second).message)
         return None
 
 
-def _shown(headers: Headers) -> bytes:
-    """The token that a request brings."""
+def _token(headers: Headers) -> bytes:
+    """The bearer token of a request."""
     scheme, _, token = headers.get("authorization", "").encode().partition(b" ")
     return token if scheme == b"Bearer" else b""
 
 
 def _caller(scope: Scope, headers: Headers) -> Hashable:
-    """Who shares a turn: a session of the protocol, else all requests from one address, for a
-    client without a session may open a connection for each request."""
+    """The caller for fair sharing: the protocol's session, else the address, because a client
+    without a session may open a connection for each request."""
     address = scope.get("client") or ("", 0)
     return ("http", headers.get(MCP_HEADER) or address[0])
 
 
-def _no(status: int, code: str, message: str) -> JSONResponse:
+def _refused(status: int, code: str, message: str) -> JSONResponse:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
 
 
 class _Server(uvicorn.Server):
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        return nullcontext()  # signals are the daemon's
+        return nullcontext()  # the daemon handles signals
 
 
 def web_app(
-    server: McpServer, gate: Gate, doors: DoorSettings, tokens: Tokens, port: int
+    server: McpServer, readiness: Readiness, doors: DoorSettings, tokens: Tokens, port: int
 ) -> ASGIApp:
     """The guarded application."""
 
     async def health(request: Request) -> JSONResponse:
-        return JSONResponse({"health": gate.stage, "version": __version__})
+        return JSONResponse({"health": readiness.stage, "version": __version__})
 
     async def metrics(request: Request) -> PlainTextResponse:
         return PlainTextResponse(await server.status.metrics(), media_type=PROMETHEUS)
@@ -123,7 +125,7 @@ def web_app(
         max_request_body_size=doors.max_line_bytes,
         session_idle_timeout=doors.http_session_idle,
         max_sessions=None,  # see `Sessions`
-        # Checked by Guard already, and more strictly.
+        # Guard has checked this, more strictly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     hosts, origins = hosts_served(doors, port), origins_served(doors, port)
@@ -133,7 +135,7 @@ def web_app(
 
 async def serve_web(
     server: McpServer,
-    gate: Gate,
+    readiness: Readiness,
     doors: DoorSettings,
     tokens: Tokens,
     listening: socket.socket,
@@ -141,12 +143,12 @@ async def serve_web(
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; started once it listens."""
-    app = web_app(server, gate, doors, tokens, listening.getsockname()[1])
+    app = web_app(server, readiness, doors, tokens, listening.getsockname()[1])
     config = uvicorn.Config(
         app,
-        http=limited(doors.max_connections, doors.max_unauthenticated),
+        http=limited_protocol(doors.max_connections, doors.max_unauthenticated),
         timeout_keep_alive=doors.http_idle,
-        ws="none",  # there is none, and its connections would not be counted
+        ws="none",  # not used, and its connections would not be counted
         log_config=None,
         access_log=False,
         server_header=False,

@@ -1,8 +1,8 @@
-"""A limit on the protocol's sessions at the HTTP door, which clients open and seldom end.
+"""A limit on the protocol's sessions at the HTTP door, which clients open and seldom close.
 
-When there are as many as there may be and one more is opened, the one that was not used for the
-longest time is ended; its client is told 404 and opens another, as the protocol has it. What was
-stored under it is not touched. Only if every session has a request under way is a new one refused.
+When a session over the limit is opened, the least recently used one is ended; its client gets 404
+and opens another, as the protocol says. Memories of the ended session stay. A new session is
+refused only if every other has a running request.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ VERSION_HEADER = "Mcp-Protocol-Version"
 
 
 class TooManySessions(MemorydError):
-    """Every session that there may be has a request under way."""
+    """The limit is reached, and every session has a running request."""
 
     code = "too_many_sessions"
     hint = "Close some, or raise doors.http_max_sessions."
 
 
 class Sessions:
-    """Knows the sessions that the application opened, and ends the oldest if there is no room."""
+    """Tracks the sessions of the application, and ends the least recently used over the limit."""
 
-    def __init__(self, app: ASGIApp, most: int, path: str = "/mcp") -> None:
+    def __init__(self, app: ASGIApp, max_sessions: int, path: str = "/mcp") -> None:
         self._app = app
-        self._most = most
+        self._max_sessions = max_sessions
         self._path = path
-        # Requests under way, by session; the one that was used last is at the end.
+        # Running requests by session; the most recently used session is last.
         self._running: OrderedDict[str, int] = OrderedDict()
         self._opening = 0
 
@@ -58,7 +58,7 @@ class Sessions:
             is_gone = message.get("status") == 404 or scope["method"] == "DELETE"
             if message["type"] == "http.response.start" and is_gone:
                 self._running.pop(session, None)
-            if _is_last(message):  # before its client can know, and open another
+            if _is_last(message):  # counted before the client can react and open another
                 self._count(session, -1)
             await send(message)
 
@@ -84,19 +84,19 @@ class Sessions:
             if await self._make_room():
                 await self._app(scope, receive, watched)
             else:
-                told = TooManySessions(f"There are {self._most} sessions, all in use.")
+                told = TooManySessions(f"There are {self._max_sessions} sessions, all in use.")
                 await JSONResponse({"error": render.error(told)}, 503)(scope, receive, send)
         finally:
             self._opening -= opened is None
 
-    def _count(self, session: str, more: int) -> None:
+    def _count(self, session: str, change: int) -> None:
         if session in self._running:
-            self._running[session] += more
+            self._running[session] += change
             self._running.move_to_end(session)
 
     async def _make_room(self) -> bool:
-        """End idle sessions until there is room for those that are being opened."""
-        while len(self._running) + self._opening > self._most:
+        """End idle sessions until those being opened fit; false if there are too few."""
+        while len(self._running) + self._opening > self._max_sessions:
             idle = next((id for id, count in self._running.items() if not count), None)
             if idle is None:
                 return False
@@ -105,8 +105,8 @@ class Sessions:
         return True
 
     async def _end(self, session: str) -> None:
-        """As if its client had ended it."""
-        log.info("session_ended", reason="too many", most=self._most)
+        """End a session as its client would, by DELETE."""
+        log.info("session_ended", reason="too many", most=self._max_sessions)
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -129,7 +129,7 @@ class Sessions:
 
 
 def _has_sessions(version: str | None) -> bool:
-    """Whether a request of this version of the protocol may open one; the newest has none."""
+    """Whether this protocol version has sessions; the newest has not."""
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
 
 
