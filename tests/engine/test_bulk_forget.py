@@ -1,4 +1,4 @@
-"""Forgetting by rule: exactly what the filter matches, counted exactly."""
+"""Forget by filter: exactly what the filter matches, counted exactly."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_expired_memories_are_not_counted(engine: Engine, clock: Clock) ->
 
 
 async def test_a_memory_that_changed_meanwhile_is_kept(engine: Engine, store: RamStore) -> None:
-    """The second batch looks again before it deletes."""
+    """The second batch tests its memories again before it deletes them."""
     kept = (await engine.store("changes", metadata={"stage": 1})).memory
     filter = engine.selection(metadata={"stage": 1})
     bulk = BulkForget(engine._parts, Memories(engine._parts), engine.purge)

@@ -1,4 +1,4 @@
-"""A write is whole or not at all, also when memory runs out in the middle."""
+"""A write is atomic, also when memory runs out in the middle."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ async def test_a_name_addresses_and_replaces(engine: Engine, store: RamStore) ->
     ],
 )
 async def test_a_name_with_hidden_characters_is_refused(engine: Engine, name: str) -> None:
-    """It would be shown like another, and forgetting the shown one would remove that."""
+    """It would look like another name, and forgetting by that name could hit the wrong memory."""
     kept = (await engine.store("kept", name="plan")).memory
     for call in (
         engine.store("other", name=name),

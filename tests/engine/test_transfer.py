@@ -1,4 +1,4 @@
-"""Out and in again: every field comes back exactly, and nothing is taken in twice."""
+"""Export and import: every field comes back exactly, and nothing is imported twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody but add_turn makes a message of a session."""
+"""Only add_turn makes a message of a session."""
 
 from __future__ import annotations
 

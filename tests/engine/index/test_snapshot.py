@@ -149,7 +149,7 @@ async def test_pending_vectors_stay_pending(place: Place) -> None:
 
 
 class PausedSnapshotFile(LocalSnapshotFile):
-    """Stops before the pieces of one name, until it is let on."""
+    """A file that pauses before the pieces of one name, until `go_on` is set."""
 
     def __init__(self, path: Path, before: str) -> None:
         super().__init__(path)

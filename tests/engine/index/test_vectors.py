@@ -1,4 +1,4 @@
-"""The first look at rounded vectors leaves nothing out that exact ones would find."""
+"""The first pass over rounded vectors misses nothing that exact vectors would find."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_first_look_changes_no_answer(
         ours, exact = (
             rank.fuse(view, signals, SearchSettings(), 25 + number) for signals in (first, plain)
         )
-        # The average of all is a rough one: what neighbours lend differs a little.
+        # The average is approximate, so the neighbour boost differs a little.
         np.testing.assert_allclose(ours.keys, exact.keys, atol=2e-3)
         there = dict(zip(exact.slots.tolist(), exact.parts.tolist(), strict=True))
         both = [

@@ -21,7 +21,7 @@ from tests.ramstore import RamStore
 
 
 class Recorder(HashEncoder):
-    """Remembers what it was asked, and can be held up or told to fail."""
+    """An encoder that records its calls, and can be blocked or made to fail."""
 
     def __init__(self) -> None:
         super().__init__(max_words=20)

@@ -1,5 +1,5 @@
-"""Another model in the configuration, on real parts: the previous searches until the last vector
-of the new one is made, whatever happens meanwhile."""
+"""A change of model, on real parts: the previous model searches until the new one has made the last
+vector, whatever happens meanwhile."""
 
 from __future__ import annotations
 

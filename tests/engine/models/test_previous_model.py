@@ -23,7 +23,7 @@ BEFORE = HashEncoder(dimension=48, max_words=20)  # another model than the one t
 
 
 @pytest.fixture
-async def lent(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
+async def changing(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
     """An engine whose memories all wait, with the vectors of the previous model for most."""
     async with start(None) as engine, anyio.create_task_group() as tasks:
         saved = {}
@@ -43,7 +43,7 @@ async def lent(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
 
 
 def check(engine: Engine, previous: PreviousModel) -> None:
-    """Every memory is as near as its own text is, and nothing else is near."""
+    """Every memory has the cosine of its own text; free slots have 0."""
     index = engine._parts.index
     assert previous.waiting(index) == 0
     entries = index.entries()
@@ -60,8 +60,8 @@ def check(engine: Engine, previous: PreviousModel) -> None:
             assert found[slot] == pytest.approx(near, abs=1e-5)
 
 
-async def test_vectors_follow_every_write(lent: tuple[Engine, PreviousModel]) -> None:
-    engine, previous = lent
+async def test_vectors_follow_every_write(changing: tuple[Engine, PreviousModel]) -> None:
+    engine, previous = changing
     check(engine, previous)
     pick = random.Random(3)
     ids = [memory.id for memory in engine._parts.index]
@@ -81,8 +81,8 @@ async def test_vectors_follow_every_write(lent: tuple[Engine, PreviousModel]) ->
         check(engine, previous)
 
 
-async def test_the_same_text_twice_at_once(lent: tuple[Engine, PreviousModel]) -> None:
-    engine, previous = lent
+async def test_the_same_text_twice_at_once(changing: tuple[Engine, PreviousModel]) -> None:
+    engine, previous = changing
     async with anyio.create_task_group() as tasks:
         for session in ("a", "b", "c"):
             tasks.start_soon(engine.add_turn, "user", "tea in the hall", session)
@@ -117,10 +117,10 @@ async def test_what_goes_while_vectors_are_placed_leaves_none(
         tasks.cancel_scope.cancel()
 
 
-async def test_a_search_goes_by_the_former_until_every_memory_has_a_vector(
-    lent: tuple[Engine, PreviousModel],
+async def test_a_search_uses_the_previous_model_until_every_memory_has_a_vector(
+    changing: tuple[Engine, PreviousModel],
 ) -> None:
-    engine, _ = lent
+    engine, _ = changing
     page = await engine.search("harbour", min_score=0.0)
     assert page.warnings == ()
     assert engine.state()["former_model"] == "hash-48"
@@ -132,9 +132,9 @@ async def test_a_search_goes_by_the_former_until_every_memory_has_a_vector(
 
 
 async def test_a_call_that_is_under_way_ends_before_it_goes(
-    lent: tuple[Engine, PreviousModel],
+    changing: tuple[Engine, PreviousModel],
 ) -> None:
-    _, previous = lent
+    _, previous = changing
     found = []
 
     async def ask(query: str) -> None:

@@ -1,4 +1,4 @@
-"""The arithmetic of orders."""
+"""The arithmetic of ranking."""
 
 from __future__ import annotations
 

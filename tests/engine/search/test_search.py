@@ -71,7 +71,7 @@ async def test_an_answer_is_found_by_the_question_before_it(engine: Engine) -> N
 
 
 async def neighbour_part(engine: Engine, question: str, reply: str) -> float:
-    """What the reply is lent when the question is asked again."""
+    """The neighbour boost of the reply when the question is asked again."""
     session = f"s-{len(question)}-{len(reply)}"
     await engine.add_turn("user", question, session, "Anna")
     said = await engine.add_turn("user", reply, session, "Tom")
@@ -81,7 +81,7 @@ async def neighbour_part(engine: Engine, question: str, reply: str) -> float:
     return why.neighbour
 
 
-async def test_a_brief_question_lends_a_brief_reply_more(engine: Engine) -> None:
+async def test_a_brief_reply_to_a_brief_question_gets_a_larger_boost(engine: Engine) -> None:
     for text in FILLER:
         await engine.store(text)
     asked = await neighbour_part(engine, "What is the name of the new puppy?", "Biscuit!")
@@ -242,7 +242,9 @@ async def test_words_that_the_model_does_not_know_are_compared_as_words(start: S
         assert (await engine.search("robot")).warnings == ()
 
 
-async def test_what_has_expired_lends_no_words(engine: Engine, clock: Clock) -> None:
+async def test_an_expired_message_adds_no_words_to_its_neighbours(
+    engine: Engine, clock: Clock
+) -> None:
     until = clock.now + 5
     await engine.store(
         "What is the pangolin called?", "conversation", session_id="s", expires_at=until

@@ -1,4 +1,4 @@
-"""When words are trusted beside meaning, on an index with vectors made by hand."""
+"""The weight of words for a query (`trust`), on an index with hand-made vectors."""
 
 from __future__ import annotations
 
