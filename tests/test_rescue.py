@@ -168,7 +168,7 @@ def test_a_store_in_its_place_is_left_alone(served: Home) -> None:
 
 def test_without_a_daemon_there_is_nothing_to_rescue_and_none_is_started(home: Home) -> None:
     said = home.run("sdk", "rescue", fails=1).stderr
-    assert "Only a daemon that runs" in said
+    assert "Only a running daemon holds" in said
     assert not (home.data / "store").exists()
 
 
