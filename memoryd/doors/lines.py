@@ -263,9 +263,9 @@ class BadLine(Exception):
 
 def values_in(line: bytes | bytearray) -> int:
     """About how many values a line of JSON holds, without parsing it."""
-    most = _separators(line)
-    if most <= MAX_VALUES:
-        return most
+    upper_bound = _separators(line)
+    if upper_bound <= MAX_VALUES:
+        return upper_bound
     strings = (line.count(b'"') - line.count(b'\\"')) // 2
     if strings > 2 * MAX_VALUES:  # a lower bound is enough
         return strings // 2

@@ -22,7 +22,7 @@ from memoryd.doors.web.app import serve_web
 from memoryd.settings import DoorSettings
 
 pytestmark = pytest.mark.anyio
-MOST, UNPROVEN = 3, 4
+MAX_CONNECTIONS, MAX_UNAUTHENTICATED = 3, 4
 
 
 @asynccontextmanager
@@ -35,17 +35,23 @@ async def served(door: str, path: Path) -> AsyncIterator[int]:
     async with anyio.create_task_group() as tasks:
         if door == "tcp":
             lines = LineDoor(
-                server.lowlevel, Limits(), MOST, Tokens("token"), max_unauthenticated=UNPROVEN
+                server.lowlevel,
+                Limits(),
+                MAX_CONNECTIONS,
+                Tokens("token"),
+                max_unauthenticated=MAX_UNAUTHENTICATED,
             )
             await tasks.start(lines.serve, listening)
         else:
-            doors = DoorSettings(max_connections=MOST, max_unauthenticated=UNPROVEN)
+            doors = DoorSettings(
+                max_connections=MAX_CONNECTIONS, max_unauthenticated=MAX_UNAUTHENTICATED
+            )
             await tasks.start(serve_web, server, readiness, doors, Tokens("token"), listening)
         yield port
         tasks.cancel_scope.cancel()
 
 
-async def proven(door: str, port: int, stream: anyio.abc.ByteStream) -> bytes:
+async def authenticated(door: str, port: int, stream: anyio.abc.ByteStream) -> bytes:
     """The first bytes of the answer to a call with the token."""
     if door == "tcp":
         await stream.send(b'token\n{"jsonrpc": "2.0", "id": 1, "method": "nothing"}\n')
@@ -68,14 +74,16 @@ async def test_who_has_no_token_does_not_keep_out_who_has(
                 stream = await anyio.connect_tcp("127.0.0.1", port)
                 return await stack.enter_async_context(stream)
 
-            silent = [await connected() for _ in range(3 * UNPROVEN)]
-            for stream in silent[: 2 * UNPROVEN]:  # the oldest give way
+            silent = [await connected() for _ in range(3 * MAX_UNAUTHENTICATED)]
+            for stream in silent[: 2 * MAX_UNAUTHENTICATED]:  # the oldest give way
                 with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                     await stream.receive()
-            answers = [await proven(door, port, await connected()) for _ in range(MOST)]
+            answers = [
+                await authenticated(door, port, await connected()) for _ in range(MAX_CONNECTIONS)
+            ]
             assert all(b"nothing" in a or b"-32" in a or b" 404 " in a for a in answers), answers
             # Those that had the token first are served on; one more is told.
-            refused = await proven(door, port, await connected())
+            refused = await authenticated(door, port, await connected())
             assert b"too_many_connections" in refused
 
 
@@ -86,9 +94,9 @@ async def test_a_connection_that_waited_is_told_when_there_is_no_room_for_it(
     with anyio.fail_after(60):
         async with served(door, tmp_path) as port, AsyncExitStack() as stack:
             streams = []
-            for _ in range(MOST + 1):
+            for _ in range(MAX_CONNECTIONS + 1):
                 stream = await anyio.connect_tcp("127.0.0.1", port)
                 streams.append(await stack.enter_async_context(stream))
-            answers = [await proven(door, port, stream) for stream in streams]
+            answers = [await authenticated(door, port, stream) for stream in streams]
             refused = [b"too_many_connections" in answer for answer in answers]
-            assert refused == [False] * MOST + [True]
+            assert refused == [False] * MAX_CONNECTIONS + [True]
