@@ -181,7 +181,8 @@ async def compare(client: Client, book: Book, found: Counter[str]) -> None:
             found["lost" if text is None else "undead"] += 1
         if name in book.ends and text is not None and time.time() > book.ends[name] + 1:
             found["undead"] += 1
-        book.may[name] = {text}
+        # What will expire may be alive now and gone at the next look.
+        book.may[name] = {text, None} if name in book.ends else {text}
         if text is None:
             del book.may[name]  # looked at once more in vain: it stays forgotten
 
