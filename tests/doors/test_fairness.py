@@ -25,8 +25,8 @@ from memoryd.doors.readiness import Readiness
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
 from memoryd.engine.engine import run_engine
-from memoryd.engine.models.embedding import RUNNERS
-from memoryd.engine.search import pipeline
+from memoryd.engine.models.embedding import RUNNERS, Lane
+from memoryd.engine.search import pipeline, search
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE
 from tests.processes import until
@@ -103,8 +103,19 @@ async def clients(path: Path, encoder: HashEncoder, count: int = 2) -> AsyncIter
         tasks.cancel_scope.cancel()
 
 
-async def test_a_short_store_does_not_wait_for_the_long_ones_of_another(tmp_path: Path) -> None:
-    encoder = Held()
+async def test_a_short_store_does_not_wait_for_the_long_ones_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches in the order in which they are taken: their threads may begin in another one."""
+    encoder, taken = Held(), list[list[str]]()
+    next_batch = Lane._next_batch
+
+    def recorded(lane: Lane) -> Any:
+        if (batch := next_batch(lane)) and not lane._query:
+            taken.append([job.texts[number] for job, number in batch])
+        return batch
+
+    monkeypatch.setattr(Lane, "_next_batch", recorded)
     async with clients(tmp_path, encoder) as (flooding, short):
         for n in range(FLOOD):
             await flooding.call("store_memory", n + 1, content=f"number {n} and more words " * 400)
@@ -112,27 +123,32 @@ async def test_a_short_store_does_not_wait_for_the_long_ones_of_another(tmp_path
         await until(lambda: len(encoder.batches) == RUNNERS)
         await short.call("store_memory", 1, content="short")
         await until(lambda: "short" in encoder.split_texts)
-        under_way = len(encoder.batches)
+        under_way = len(taken)
         encoder.go.set()
         with anyio.fail_after(60):
             await short.answer()
-    place = next(n for n, batch in enumerate(encoder.batches) if "short" in batch)
+    place = next(n for n, batch in enumerate(taken) if "short" in batch)
     assert place - under_way <= 1
-    assert encoder.batches[place] == ["short"]  # and not in one batch with a long passage
+    assert taken[place] == ["short"]  # and not in one batch with a long passage
 
 
 async def test_a_search_does_not_wait_for_the_searches_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Searches in the order in which they get their turn; threads may begin in another one."""
     order: list[str] = []
     go = threading.Event()
     ranked = pipeline._ranked
 
-    def held(state: pipeline.SearchState, *args: Any) -> Any:
+    async def recorded(state: pipeline.SearchState) -> None:
         order.append(state.text)
+        await pipeline.gather(state)
+
+    def held(state: pipeline.SearchState, *args: Any) -> Any:
         assert go.wait(60)
         return ranked(state, *args)
 
+    monkeypatch.setattr(search, "STEPS", (recorded, *pipeline.STEPS[1:]))
     monkeypatch.setattr(pipeline, "_ranked", held)
     async with clients(tmp_path, HashEncoder()) as (flooding, single):
         await single.call("store_memory", 1, content="where it is")
