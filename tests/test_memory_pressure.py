@@ -81,4 +81,4 @@ def test_a_message_that_memory_does_not_suffice_for_is_answered(
     with pytest.raises(BadLine) as refused:
         parse(b"{}\n", 100)
     assert refused.value.answer.error.code == types.INTERNAL_ERROR
-    assert "memory" in refused.value.answer.error.message
+    assert "RAM" in refused.value.answer.error.message

@@ -93,7 +93,7 @@ def check_files(folder: Path) -> None:
             raise Unreadable(f"The store's database {path} is {state}.")
         return
     with open(path, "rb") as file:
-        header = file.read(100)
+        header = file.read(105)
     if header[:16] != MAGIC:
         raise Unreadable(f"The store's database {path} is not a database: its header is damaged.")
     log = path.with_name(f"{path.name}-wal")
@@ -103,6 +103,17 @@ def check_files(folder: Path) -> None:
     pages = int.from_bytes(header[28:32], "big")
     if size < pages * (65536 if page == 1 else page):
         raise Unreadable(f"The store's database {path} is cut off.")
+    if _has_no_tables(header) and _was_used(folder):
+        raise Unreadable(
+            f"The store's database {path} has lost its tables and its write-ahead log."
+        )
+
+
+def _has_no_tables(header: bytes) -> bool:
+    """Whether the list of tables, which is on the first page, is empty: a database looks like that
+    if its first transactions were in a write-ahead log that is gone."""
+    leaf_page, cells = header[100:101] == b"\x0d", int.from_bytes(header[103:105], "big")
+    return leaf_page and cells == 0
 
 
 def _was_used(folder: Path) -> bool:

@@ -157,6 +157,22 @@ async def test_broken_database_indexes_are_rebuilt(folder: Path) -> None:
         assert (await store.status())["since_by"] == "repair"
 
 
+async def test_a_database_without_its_write_ahead_log_does_not_become_an_empty_store(
+    tmp_path: Path,
+) -> None:
+    """After a kill the log may hold all there is; without it the file is a valid, empty database."""
+    folder, lost = tmp_path / "data", tmp_path / "lost"
+    async with open_chroma(SETTINGS, folder, IDENTITY) as store:
+        await store.put(record("kept"))
+        shutil.copytree(folder, lost)  # as a kill would leave it
+    (lost / "store" / f"{DATABASE}-wal").unlink()
+    (lost / "store" / f"{DATABASE}-shm").unlink()
+    with pytest.raises(StoreError) as refused:
+        async with open_chroma(SETTINGS, lost, IDENTITY):
+            pass
+    assert refused.value.code == "store_corrupt"
+
+
 @pytest.mark.parametrize("damage", ["cut off", "missing", "empty", "noise", "tables gone"])
 async def test_a_database_that_lost_rows_is_refused_with_the_way_out(
     folder: Path, damage: str
