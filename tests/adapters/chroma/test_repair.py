@@ -160,7 +160,7 @@ async def test_broken_database_indexes_are_rebuilt(folder: Path) -> None:
 async def test_a_database_without_its_write_ahead_log_does_not_become_an_empty_store(
     tmp_path: Path,
 ) -> None:
-    """After a kill the log may hold all there is; without it the file is a valid, empty database."""
+    """After a kill the log may hold everything; without it the file is a valid, empty database."""
     folder, lost = tmp_path / "data", tmp_path / "lost"
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         await store.put(record("kept"))
