@@ -112,8 +112,11 @@ class Daemon:
             with contextlib.suppress(MemorydError, OSError):
                 async with Client(self.socket) as client:
                     status: Any = await client.status()
-                    if status["health"] == "ready" and "error" not in status["store"]:
+                    error = status.get("store", {}).get("error")
+                    if status["health"] == "ready" and error is None:
                         return dict(status)
+                    if status["health"] == "failed" and error["code"] == "store_corrupt":
+                        return None  # it stays up to say so
             await asyncio.sleep(0.02)
         return None
 
@@ -331,6 +334,8 @@ async def run(
             event = events[number % len(events)]
             found = await one_round(daemon, book, event, rng)
             results[title(event)].update(found)
+            if number % 20 == 19:
+                sys.stderr.write(f"{number + 1} rounds\n")
             if any(found[column] for column in BAD):
                 sys.stderr.write(f"round {number}, {title(event)}: {dict(found)}\n")
             if found["no start"]:
