@@ -76,6 +76,7 @@ class Why:
     neighbour: float  # neighbour boost and session boost
     speaker: float  # the query refers to its speaker
     length: float  # negative for memories with many passages
+    time: float = 0.0  # it is of a time that the query names
     recency: float = 0.0  # new, pinned, certain
     rerank: float = 0.0  # change by the reranker
 

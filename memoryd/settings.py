@@ -83,6 +83,7 @@ class SearchSettings:
     session_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     length_weight: float = field(default=0.1, metadata={"least": 0.0, "most": 1.0})
     speaker_weight: float = field(default=0.1, metadata={"least": 0.0, "most": 1.0})
+    time_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     nudge_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.1})
     rerank_model: str = ""

@@ -94,6 +94,13 @@ class Columns:
             allowed &= having
         return allowed
 
+    def created_within(self, spans: Sequence[tuple[float, float]]) -> Mask:
+        """Which slots were created in one of these spans: start <= created < end."""
+        within = np.zeros(len(self._type), dtype=np.bool_)
+        for start, end in spans:
+            within |= (self._created >= start) & (self._created < end)
+        return within
+
     def expired(self, now: float) -> NDArray[np.intp]:
         """Slots of memories that have expired and wait for the sweep."""
         return np.flatnonzero((self._type != 0) & (self._expires <= now))

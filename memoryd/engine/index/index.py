@@ -193,8 +193,11 @@ class Index:
         now: float,
         quiet: float,
         numbers: Iterable[int] = (),
+        times: Sequence[tuple[float, float]] = (),
+        asks_time_only: bool = False,
     ) -> View:
-        """A view of the index for a search with these terms. `numbers`: terms with digits."""
+        """A view of the index for a search with these terms. `numbers`: terms with digits.
+        `times`: the spans of time that the query names."""
         if self._layout is None or self._layout.version != self.changes:
             self._layout = self._make_layout()
         expired = self._layout.rows_of(self._columns.expired(now))
@@ -203,8 +206,11 @@ class Index:
         )
         allowed = self._columns.allowed(filter, now)[: len(self._entries)]
         meant = self._speakers.meant(query)
-        names_number = self._words.has_rare(numbers)
-        return View(self._layout, allowed, meant, words, self._vectors, names_number)
+        in_time = self._columns.created_within(times)[: len(allowed)] & allowed if times else None
+        numbered = self._words.has_rare(numbers)
+        return View(
+            self._layout, allowed, meant, words, self._vectors, numbered, in_time, asks_time_only
+        )
 
     def _make_layout(self) -> Layout:
         self._vectors.round_new_rows()

@@ -90,6 +90,8 @@ class View:
     words: Lookup
     vectors: VectorTable
     names_number: bool = False  # the query has a number or code that few memories have
+    in_time: Mask | None = None  # allowed, and of a time that the query names; None: names none
+    asks_time_only: bool = False  # the query has no other word to search for
 
     def signals(
         self, query: Floats | None, slot_cosines: Floats | None = None, count: int | None = None

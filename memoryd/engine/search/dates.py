@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 
+from memoryd.engine.index.terms import QUIET, terms
+
 MAX_CHARS = 1_000
+# Words of a question that asks for a time and nothing else.
+GENERIC = QUIET.union(
+    terms(
+        "talk talked speak spoke discuss say said mention happen go going went chat conversation "
+        "session message remember know memory anything everything something thing all list show "
+        "give summary summarise summarize recap new learn up to get"
+    )
+)
 Days = tuple[date, date]  # the first day, and the one after the last
 
 _MONTHS = (
@@ -53,10 +63,13 @@ _UNIT = r"(?P<unit>day|week|month|year)"
 
 @dataclass(frozen=True, slots=True)
 class AskedTimes:
-    """The spans of time that a query names, in epoch seconds, and the query without them."""
+    """The spans of time that a query names, in epoch seconds."""
 
-    spans: tuple[tuple[float, float], ...]  # start <= time < end
-    rest: str
+    spans: tuple[tuple[float, float], ...] = ()  # start <= time < end
+    is_all: bool = False  # the query asks for nothing else: "What happened yesterday?"
+
+
+NO_TIMES = AskedTimes()
 
 
 def asked_times(query: str, now: float, zone: tzinfo | None) -> AskedTimes:
@@ -74,7 +87,8 @@ def asked_times(query: str, now: float, zone: tzinfo | None) -> AskedTimes:
             if days := _days(days_of, match, today):
                 found.append((*match.span(), days))
     spans = tuple(_seconds(days, zone) for *_, days in sorted(found))
-    return AskedTimes(spans, "".join(_outside(text, found)))
+    rest = terms(" ".join(_outside(text, found))) if found else [0]
+    return AskedTimes(spans, is_all=GENERIC.issuperset(rest))
 
 
 def _days(days_of: Rule, match: re.Match[str], today: date) -> Days | None:

@@ -19,6 +19,7 @@ from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import Signals, View
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.search import rank
+from memoryd.engine.search.dates import NO_TIMES, AskedTimes
 from memoryd.engine.search.fold import Folder, within
 from memoryd.engine.search.store_candidates import from_store
 from memoryd.errors import EmbedError
@@ -63,6 +64,7 @@ class SearchState:
     store: Store
     settings: SearchSettings
     previous_model: PreviousModel | None = None  # made `vector`; set during a change of model
+    times: AskedTimes = NO_TIMES
     max_tokens: int | None = None
     reranker: Reranker | None = None
     view: View | None = None
@@ -102,7 +104,13 @@ def timed(timings: dict[str, float], step: str) -> Iterator[None]:
 async def gather(state: SearchState) -> None:
     """Take a view of the index under the filter; get cosines that are not in the index."""
     state.view = view = state.index.view(
-        state.terms, state.filter, state.now, state.settings.quiet_weight, state.numbers
+        state.terms,
+        state.filter,
+        state.now,
+        state.settings.quiet_weight,
+        state.numbers,
+        state.times.spans,
+        state.times.is_all,
     )
     state.slot_cosines = None
     if state.vector is None:

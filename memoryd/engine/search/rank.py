@@ -15,7 +15,8 @@ Neighbour boost: a message gets a share of the score by which the message before
 better, and a brief reply gets a share of the score of the brief question before it. Session boost:
 raises results from the session of the best match, never above it. Both only raise a message
 towards a score that exists, so that memories without neighbours keep their place. A memory with
-many passages has many chances of a good one, so the log of their number lowers its key.
+many passages has many chances of a good one, so the log of their number lowers its key. A query
+that names a time raises the memories of that time and lowers no other.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ class Ranked:
 
     slots: NDArray[np.intp]
     keys: Floats
-    parts: Floats  # a row each: meaning, words, neighbours, speaker, length
+    parts: Floats  # a row each: meaning, words, neighbours, speaker, length, time
 
 
 def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> Ranked:
     """Rank the allowed slots by both signals; the best `count`, best first."""
     by_meaning = _best(view, signals.meaning, max(POOL, count), signals.min_meaning)
     by_words = _best(view, signals.words, max(POOL, count))
-    slots = _candidates(view, by_meaning, by_words)
+    slots = _candidates(view, by_meaning, by_words, _best_in_time(view, signals, count))
     view.make_exact(signals, _with_neighbours(view, slots))
     weight = np.float32(1.0)
     if signals.meaning.any():
@@ -79,11 +80,12 @@ def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> 
         speaker[named] = np.float32(settings.speaker_weight) * np.minimum(
             1.0, own[named] / FULL_MATCH
         )
-    keys = own + boost + length + speaker
+    time = _time_boost(view, slots, own, settings.time_weight)
+    keys = own + boost + length + speaker + time
     raised = _session_boost(view.layout.sessions[slots], keys, own, settings.session_weight)
     boost, keys = boost + raised, keys + raised
     best = largest(keys, count)
-    columns = (signals.meaning[slots], weight * signals.words[slots], boost, speaker, length)
+    columns = (signals.meaning[slots], weight * signals.words[slots], boost, speaker, length, time)
     return Ranked(slots[best], keys[best], np.stack([column[best] for column in columns], axis=1))
 
 
@@ -101,11 +103,25 @@ def _best(view: View, signal: Floats, count: int, least: float = 0.0) -> NDArray
     return best
 
 
+def _best_in_time(view: View, signals: Signals, count: int) -> NDArray[np.intp]:
+    """The best slots of the time that the query names."""
+    if view.in_time is None:
+        return np.zeros(0, dtype=np.intp)
+    found = np.flatnonzero(view.in_time)
+    best: NDArray[np.intp] = found[
+        largest(signals.meaning[found] + signals.words[found], max(POOL, count))
+    ]
+    return best
+
+
 def _candidates(
-    view: View, by_meaning: NDArray[np.intp], by_words: NDArray[np.intp]
+    view: View,
+    by_meaning: NDArray[np.intp],
+    by_words: NDArray[np.intp],
+    by_time: NDArray[np.intp],
 ) -> NDArray[np.intp]:
-    """The best of either signal and their neighbours; no other slot can rank first."""
-    every = _with_neighbours(view, np.union1d(by_meaning, by_words))
+    """The best of each kind and their neighbours; no other slot can rank first."""
+    every = _with_neighbours(view, np.union1d(np.union1d(by_meaning, by_words), by_time))
     usable: NDArray[np.intp] = every[view.allowed[every]]
     return usable
 
@@ -172,6 +188,21 @@ def _neighbour_boost(
             # Scaled by the weight of words: this boost is meant for a query that repeats them.
             shares = np.float32(settings.answer_weight) * min(weight, np.float32(1.0)) * answers
             boost[there] += shares * np.maximum(theirs - reference, 0.0)
+    return boost
+
+
+def _time_boost(view: View, slots: NDArray[np.intp], own: Floats, share: float) -> Floats:
+    """By slot: `share` for a memory of the time that the query names, in proportion to its own
+    key. A query that names only a time is answered by what is of that time."""
+    boost = np.zeros_like(own)
+    if view.in_time is not None:
+        there = view.in_time[slots]
+        if view.asks_time_only:
+            boost[there] = 1.0  # like a memory with all words of a query
+        else:
+            boost[there] = np.float32(share) * np.clip(
+                own[there] / np.float32(FULL_MATCH), 0.0, 1.0
+            )
     return boost
 
 

@@ -12,6 +12,7 @@ from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.parts import Parts
+from memoryd.engine.search.dates import asked_times
 from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
@@ -68,13 +69,15 @@ class Search:
             if words and previous is not parts.embedding.previous_model:  # retired while we waited
                 previous = parts.embedding.previous_model
                 vector, warnings = await self._vector(text, previous, timings)
+            now = parts.clock()  # read after all waiting: nothing that expired is returned
             state = SearchState(
                 text=text,
                 vector=vector,
                 terms=words,
                 numbers=digits,
+                times=asked_times(text, now, zone),
                 filter=filter,
-                now=parts.clock(),  # read after all waiting: nothing that expired is returned
+                now=now,
                 limit=limit,
                 min_score=min_score,
                 index=parts.index,

@@ -101,11 +101,18 @@ def test_two_times_are_two_spans() -> None:
     assert days(asked) == [("2022-05-01", "2022-05-31"), ("2023-06-03", "2023-06-03")]
 
 
-def test_the_rest_of_a_question_is_what_names_no_time() -> None:
-    assert (
-        asked_times("What did we discuss last Tuesday?", NOW, UTC).rest == "what did we discuss ?"
-    )
-    assert asked_times("Tea or coffee?", NOW, UTC).rest == "tea or coffee?"
+@pytest.mark.parametrize(
+    ("query", "is_all"),
+    [
+        ("What did we discuss last Tuesday?", True),
+        ("what happened on 25 May 2023", True),
+        ("What did Anna say last Tuesday?", False),
+        ("the budget of May 2023", False),
+        ("What did we discuss?", False),
+    ],
+)
+def test_a_question_that_asks_for_a_time_alone(query: str, is_all: bool) -> None:
+    assert asked_times(query, NOW, UTC).is_all is is_all
 
 
 def test_days_are_days_of_the_zone() -> None:

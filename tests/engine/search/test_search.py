@@ -39,6 +39,41 @@ async def test_an_exact_word_is_never_hidden_by_the_default_score(engine: Engine
         assert page.hits[0].score >= 0.3
 
 
+async def test_a_query_that_names_a_time_finds_what_is_of_that_time(
+    engine: Engine, clock: Clock
+) -> None:
+    """The same words on four days: the one of the day that is asked for comes first, and the
+    others are still there."""
+    noon = clock.now
+    for back in (9, 2, 1, 0):
+        clock.now = noon - back * DAY
+        await engine.store(f"We met in the garden and spoke about the pump, {back} days back")
+    for query, back in (
+        ("What about the pump yesterday?", 1),
+        ("the pump, 2 days ago", 2),
+        ("the pump in the garden on 22 June 2026", 9),
+        ("what about the pump today", 0),
+    ):
+        page = await engine.search(query, explain=True)
+        assert contents(page)[0].endswith(f", {back} days back"), query
+        assert len(page.hits) == 4
+        assert [hit.why.time > 0 for hit in page.hits if hit.why] == [True, False, False, False]
+
+
+async def test_a_query_that_asks_for_a_time_alone_is_answered_by_that_time(
+    engine: Engine, clock: Clock
+) -> None:
+    """In a store with far more memories than candidates, none of which share a word with it."""
+    noon = clock.now
+    for n in range(600):
+        await engine.store(f"what we discussed: {FILLER[n % 4]}, part {n}")
+    clock.now = noon - 5 * DAY
+    await engine.store("The roof needs new tiles.")
+    clock.now = noon
+    page = await engine.search("What did we talk about 5 days ago?")
+    assert contents(page)[0] == "The roof needs new tiles."
+
+
 async def test_an_unrelated_query_finds_nothing(engine: Engine) -> None:
     for text in FILLER:
         await engine.store(text)
