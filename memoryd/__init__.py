@@ -1,6 +1,11 @@
 """memoryd: the one memory that every agent on a machine shares."""
 
 import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memoryd.client.memory_manager import Memory, MemoryManager, SearchResult
+    from memoryd.model import MemoryType
 
 # Before numpy is first imported: its linear algebra takes one thread, and we use several of
 # ours where it pays. Its own wait for each other by spinning, which costs ten times the time as
@@ -8,3 +13,13 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 __version__ = "0.1.0"
+__all__ = ["Memory", "MemoryManager", "MemoryType", "SearchResult"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import late what programs use: the shim imports this package and must stay light."""
+    if name not in __all__:
+        raise AttributeError(f"module 'memoryd' has no attribute {name!r}")
+    from memoryd.client import memory_manager
+
+    return getattr(memory_manager, name)

@@ -44,7 +44,7 @@ def live(memory: SyncClient, rounds: int, pause: float) -> None:
             except (DaemonLost, DaemonUnavailable) as exc:
                 print(f"{number}: once more, for: {exc.message}", flush=True)
         time.sleep(pause)
-    window = memory.get_context(max_turns=2)
+    window = memory.context_window(max_turns=2)
     print(f"We last said: {' / '.join(said['content'] for said in window['messages'])}")
 
 

@@ -36,9 +36,10 @@ from memoryd.client.types import (
     Turn,
     Window,
 )
-from memoryd.errors import MemorydError, NotFound
+from memoryd.errors import InvalidInput, MemorydError, NotFound
 from memoryd.launch.start import Finder
 from memoryd.launch.target import Target
+from memoryd.model import CONTEXT_NAME
 from memoryd.places import absolute
 
 P = ParamSpec("P")
@@ -87,15 +88,45 @@ class Client:
         await self._connection.close()
 
     async def store(
-        self, content: str, memory_type: str = "fact", **options: Unpack[StoreOptions]
+        self,
+        content: str,
+        memory_type: str = "fact",
+        metadata: dict[str, Any] | None = None,
+        **options: Unpack[StoreOptions],
     ) -> Stored:
         """Remember something: a fact, a conversation or a context."""
-        given = {"content": content, "memory_type": memory_type, **options}
+        given = {"content": content, "memory_type": memory_type, "metadata": metadata, **options}
         return cast(Stored, await self._tool("store_memory", given))
 
-    async def search(self, query: str, **options: Unpack[SearchOptions]) -> Page:
+    async def remember_fact(self, content: str, **metadata: Any) -> Stored:
+        """Store a fact: kept until forgotten."""
+        return await self.store(content, "fact", metadata)
+
+    async def remember_conversation(self, content: str, **metadata: Any) -> Stored:
+        """Store something that was said: kept for 30 days, unless configured otherwise."""
+        return await self.store(content, "conversation", metadata)
+
+    async def set_context(self, key: str, value: str) -> Stored:
+        """Store `value` under `key` until the end of the day, in place of the previous value."""
+        return await self.store(value, "context", name=context_name(key))
+
+    async def get_context(self, key: str) -> str | None:
+        """The value of `key`; None if it was not set today, or was forgotten. For the messages of
+        a session see `context_window`."""
+        found = await self.get(context_name(key))
+        return None if found is None else found["content"]
+
+    async def search(
+        self,
+        query: str,
+        memory_type: str | None = None,
+        limit: int | None = None,
+        min_score: float | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Page:
         """The memories that match the query, best first."""
-        return cast(Page, await self._tool("search_memories", {"query": query, **options}))
+        given = {"query": query, "memory_type": memory_type, "limit": limit, **options}
+        return cast(Page, await self._tool("search_memories", {**given, "min_score": min_score}))
 
     async def get(self, id_or_name: str) -> Memory | None:
         """The memory with this id or name; None if there is none."""
@@ -106,8 +137,8 @@ class Client:
         return cast(Memory, found)
 
     async def forget(self, id_or_name: str) -> Forgotten:
-        """Delete one memory for good."""
-        return cast(Forgotten, await self._tool("forget_memory", {"memory_id": id_or_name}))
+        """Delete one memory for good. The answer is true only if there was one."""
+        return Forgotten(await self._tool("forget_memory", {"memory_id": id_or_name}))
 
     async def add_turn(
         self, role: str, content: str, session_id: str | None = None, speaker: str | None = None
@@ -116,14 +147,14 @@ class Client:
         given = {"role": role, "content": content, "speaker": speaker}
         return cast(Turn, await self._session_tool("add_turn", session_id, given))
 
-    async def get_context(
+    async def context_window(
         self, session_id: str | None = None, max_turns: int | None = None
     ) -> Window:
         """The last messages of a session, oldest first."""
         given = {"max_turns": max_turns}
         return cast(Window, await self._session_tool("get_context", session_id, given))
 
-    async def clear_context(self, session_id: str | None = None) -> Cleared:
+    async def clear_context_window(self, session_id: str | None = None) -> Cleared:
         """Empty the window of a session; its memories remain."""
         return cast(Cleared, await self._session_tool("clear_context", session_id, {}))
 
@@ -155,6 +186,13 @@ class Client:
                 f"The daemon did not answer within {self._timeout:g} seconds; "
                 "the call may or may not have been done."
             ) from exc
+
+
+def context_name(key: str) -> str:
+    """The name of the memory that holds the context of `key`. Raises InvalidInput."""
+    if not isinstance(key, str) or not key.strip():
+        raise InvalidInput("A context needs a key.", code="key_invalid", hint="Give a text.")
+    return CONTEXT_NAME + key.strip()
 
 
 class SyncClient:
@@ -194,12 +232,35 @@ class SyncClient:
             self._end()
 
     def store(
-        self, content: str, memory_type: str = "fact", **options: Unpack[StoreOptions]
+        self,
+        content: str,
+        memory_type: str = "fact",
+        metadata: dict[str, Any] | None = None,
+        **options: Unpack[StoreOptions],
     ) -> Stored:
-        return self._run(self._client.store, content, memory_type, **options)
+        return self._run(self._client.store, content, memory_type, metadata, **options)
 
-    def search(self, query: str, **options: Unpack[SearchOptions]) -> Page:
-        return self._run(self._client.search, query, **options)
+    def remember_fact(self, content: str, **metadata: Any) -> Stored:
+        return self._run(self._client.remember_fact, content, **metadata)
+
+    def remember_conversation(self, content: str, **metadata: Any) -> Stored:
+        return self._run(self._client.remember_conversation, content, **metadata)
+
+    def set_context(self, key: str, value: str) -> Stored:
+        return self._run(self._client.set_context, key, value)
+
+    def get_context(self, key: str) -> str | None:
+        return self._run(self._client.get_context, key)
+
+    def search(
+        self,
+        query: str,
+        memory_type: str | None = None,
+        limit: int | None = None,
+        min_score: float | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Page:
+        return self._run(self._client.search, query, memory_type, limit, min_score, **options)
 
     def get(self, id_or_name: str) -> Memory | None:
         return self._run(self._client.get, id_or_name)
@@ -212,11 +273,11 @@ class SyncClient:
     ) -> Turn:
         return self._run(self._client.add_turn, role, content, session_id, speaker)
 
-    def get_context(self, session_id: str | None = None, max_turns: int | None = None) -> Window:
-        return self._run(self._client.get_context, session_id, max_turns)
+    def context_window(self, session_id: str | None = None, max_turns: int | None = None) -> Window:
+        return self._run(self._client.context_window, session_id, max_turns)
 
-    def clear_context(self, session_id: str | None = None) -> Cleared:
-        return self._run(self._client.clear_context, session_id)
+    def clear_context_window(self, session_id: str | None = None) -> Cleared:
+        return self._run(self._client.clear_context_window, session_id)
 
     def status(self) -> Status:
         return self._run(self._client.status)
@@ -224,6 +285,7 @@ class SyncClient:
     def _run(
         self,
         call: Callable[P, Coroutine[Any, Any, Answer]],
+        /,
         *given: P.args,
         **options: P.kwargs,
     ) -> Answer:

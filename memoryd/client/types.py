@@ -52,11 +52,11 @@ class Page(TypedDict):
     timings: NotRequired[dict[str, float]]
 
 
-class Forgotten(TypedDict):
-    """`success` is true only if the memory existed and is gone."""
+class Forgotten(dict[str, Any]):
+    """`{"success": ..., "id": ...}`. It is true only if the memory existed and is gone."""
 
-    success: bool
-    id: str
+    def __bool__(self) -> bool:
+        return self["success"] is True
 
 
 class Turn(Memory):
@@ -148,9 +148,8 @@ class Status(TypedDict):
 
 
 class StoreOptions(TypedDict, total=False):
-    """Options of `store`; None means not given."""
+    """Further options of `store`; None means not given."""
 
-    metadata: dict[str, Any] | None
     name: str | None
     session_id: str | None
     expires_at: str | float | None
@@ -158,11 +157,8 @@ class StoreOptions(TypedDict, total=False):
 
 
 class SearchOptions(TypedDict, total=False):
-    """Options of `search`; None means not given."""
+    """Further options of `search`; None means not given."""
 
-    memory_type: str | None
-    limit: int | None
-    min_score: float | None
     session_id: str | None
     metadata: dict[str, Any] | None
     since: str | float | None

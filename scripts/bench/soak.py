@@ -136,7 +136,7 @@ class Agent:
     async def talk(self, memory: Client) -> None:
         session = f"soak-{self._number}"
         said = await memory.add_turn("user", self._text(), session_id=session)
-        window = await memory.get_context(session)
+        window = await memory.context_window(session)
         if said["id"] not in [message["id"] for message in window["messages"]]:
             self._tally.lost += 1
         await memory.forget(said["id"])

@@ -159,7 +159,7 @@ async def test_the_token_goes_first() -> None:
 async def test_not_given_is_not_sent() -> None:
     async with listening() as (server, path), Client(path) as memory:
         await memory.search("q", limit=3, since=None)
-        await memory.get_context("mine", max_turns=2)
+        await memory.context_window("mine", max_turns=2)
     assert server.calls() == [{"query": "q", "limit": 3}, {"session_id": "mine", "max_turns": 2}]
 
 
@@ -249,10 +249,10 @@ async def test_every_call(daemon: Daemon) -> None:
         assert await memory.get("dock") is None
         turn = await memory.add_turn("user", "hello", speaker="Ada")
         assert turn["session_id"] == memory.session_id
-        window = await memory.get_context(max_turns=1)
+        window = await memory.context_window(max_turns=1)
         assert [said["content"] for said in window["messages"]] == ["hello"]
-        assert (await memory.clear_context())["cleared"] == 1
-        assert (await memory.get_context())["messages"] == []
+        assert (await memory.clear_context_window())["cleared"] == 1
+        assert (await memory.context_window())["messages"] == []
         assert (await memory.status())["health"] == "ready"
 
 
@@ -323,7 +323,7 @@ async def test_a_killed_daemon_is_found_again(tmp_path: Path) -> None:
         await until(lambda: is_lost(memory))
         daemon.process = daemon.spawn()
         await memory.add_turn("assistant", "after the kill")
-        window = await memory.get_context()
+        window = await memory.context_window()
     assert [said["content"] for said in window["messages"]] == ["before the kill", "after the kill"]
     assert daemon.stop() == 0
 
@@ -388,6 +388,6 @@ def test_the_robot_survives_a_restart_of_the_daemon(home: Path) -> None:
         state = memory.status()
         assert state["pid"] != killed
         assert state.get("memories", {}).get("fact") == 12
-        said = memory.get_context("robot-1")["messages"]
+        said = memory.context_window("robot-1")["messages"]
     assert lines[-1].startswith("We last said: ")
     assert said[-1]["content"] == "On look 12 a red cup was in the kitchen."

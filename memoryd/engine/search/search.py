@@ -56,8 +56,7 @@ class Search:
         min_score = checks.min_score(settings.min_score if min_score is None else min_score)
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
-        zone = parts.lifetimes.zone
-        filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        filter = asked_filter(parts.lifetimes.zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
         words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
@@ -75,7 +74,7 @@ class Search:
                 vector=vector,
                 terms=words,
                 numbers=digits,
-                times=asked_times(text, now, zone),
+                times=asked_times(text, now, parts.lifetimes.zone),
                 filter=filter,
                 now=now,
                 limit=limit,
