@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import anyio
 
@@ -154,20 +153,6 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         session_id=checks.label(fields.get("session_id"), "session_id"),
         pinned=pinned,
     )
-
-
-def fields_of(memory: Memory) -> dict[str, Any]:
-    """The memory as plain values, from which `memory_from` makes an equal memory."""
-    made: dict[str, Any] = {
-        "id": memory.id,
-        "type": str(memory.type),
-        "content": memory.content,
-        "created_at": memory.created_at,
-        "expires_at": memory.expires_at,
-        "metadata": dict(memory.metadata),
-    }
-    extra = {"name": memory.name, "session_id": memory.session_id, "pinned": memory.pinned or None}
-    return made | {key: value for key, value in extra.items() if value is not None}
 
 
 def _instant(value: object, what: str) -> float | None:

@@ -16,8 +16,9 @@ from memoryd.engine import commits
 from memoryd.engine import transfer as exports
 from memoryd.engine.checks import EARLIEST, LATEST
 from memoryd.engine.engine import Engine
-from memoryd.engine.transfer import Outcome, fields_of, memory_from
+from memoryd.engine.transfer import Outcome, memory_from
 from memoryd.errors import InvalidInput
+from memoryd.export_file import fields_of
 from memoryd.model import DAY, Memory, MemoryType
 from tests.engine.conftest import Clock, Start
 from tests.ramstore import RamStore

@@ -279,7 +279,7 @@ async def open_chroma(
     backups: Path | None = None,
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block. Raises StoreBusy, StoreMismatch, StoreUnavailable.
-    `restore`: make it from a backup first; raises BackupDamaged. `remodelling`: rewrite a store of
+    `restore`: make it from a backup first. `remodelling`: rewrite a store of
     another model for this one; every memory then waits for its vector. `progress`: called while a
     slow opening goes on, also when a worker is replaced, and with None at its end. `backups`: their
     folder, if it is not in the data directory."""
