@@ -100,10 +100,11 @@ class Imports:
     async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
         found = self._judged(record.memory, overwrite)
         if found.changed:
-            with anyio.CancelScope(shield=True):  # a cancellation in between would lose the memory
+            with anyio.CancelScope(shield=True):
+                # The new one first: if the store fails in between, both are there, none is lost.
+                await commits.commit(self._parts, record)
                 if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
                     await commits.drop(self._parts, others)
-                await commits.commit(self._parts, record)
         return found
 
     def _judged(self, memory: Memory, overwrite: bool) -> Arrival:
@@ -119,7 +120,9 @@ class Imports:
     def _rivals(self, memory: Memory) -> list[Memory]:
         """The unexpired memories with its id or name, and identical facts of the same name."""
         index, now = self._parts.index, self._parts.clock()
-        found = [index.get(memory.id), index.named(memory.name) if memory.name else None]
+        found = [index.get(memory.id)]
+        if memory.name is not None:
+            found += index.all_named(memory.name)
         if memory.type is MemoryType.FACT:
             twins = index.facts(memory.content, memory.session_id)
             found += [twin for twin in twins if twin.name == memory.name]

@@ -58,7 +58,9 @@ class BackupJob:
 
     def _write(self, ids: list[str]) -> None:
         if ids:
-            self._writer.add(self._source.get(ids))
+            found = self._source.read(ids)
+            self._writer.add(found.records)
+            self._count -= len(found.unreadable)
             for id in ids:
                 del self._left[id]
 
