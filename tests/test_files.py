@@ -40,7 +40,15 @@ PLENTY = 30.0  # seconds for a process that must not wait for a pipe
 NAMES = (  # of the data directory, in the order in which they are met
     *("daemon.lock", "daemon.start", "daemon.json", "daemon.log", "daemon.log.1", "lock", "token"),
     *("clock.json", "clock.json.part", "index.snapshot", "index.new", "former.vectors", "probe"),
-    *("store", "store.new", "store.old", "store.trash", "store/chroma.sqlite3", "store/opening"),
+    *(
+        "store",
+        "store.made",
+        "store.new",
+        "store.old",
+        "store.trash",
+        "store/chroma.sqlite3",
+        "store/opening",
+    ),
     *("store/clean", "store/rewritten.json", "store/rewritten.json.part", "backups"),
     "backups/memoryd-000001-20260101-000000-000.jsonl.gz",
 )
@@ -209,6 +217,7 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "lock": (lambda folder: take_lock(folder, 1, 0.0), REFUSED),
     "rewritten.json": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
     "rewritten.json.part": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
+    "store.made": (swap.note_made, REFUSED),
     "store.new": (swap.begin, REPLACED),
     "clean": (lambda folder: files.touch(folder / "clean"), REFUSED),
     "probe": (probe_disk, REPLACED),

@@ -34,9 +34,7 @@ from memoryd.export_file import PASSAGES, Header, Reader, Writer, open_reader
 BATCH_MEMORIES, BATCH_BYTES = 64, 256_000  # of one call; the daemon limits the size of a message
 MAX_REPORTED = 20  # lines that are reported one by one
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
-NEW_VECTORS = (
-    "Every vector is computed again. For an export of your own, --trust-vectors skips this."
-)
+NEW_VECTORS = "Every vector is computed again. For a file of your own, --trust-vectors skips this."
 OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
 
 
