@@ -2,6 +2,7 @@
 
 MemorydError
 ├── InvalidInput       the request was refused; nothing was changed
+│   └── FileDamaged        a file is not a complete export or backup
 ├── NotFound           no memory has this id or name
 ├── ConfigError        a setting that is unknown, of the wrong type or out of range
 ├── UnsafeFiles        other users can reach the memories or the socket
@@ -42,6 +43,13 @@ class InvalidInput(MemorydError):
     """The request was refused before anything was changed; `code` says by which check."""
 
     code = "invalid_input"
+
+
+class FileDamaged(InvalidInput):
+    """The file is not a complete export or backup that this version can read."""
+
+    code = "file_damaged"
+    hint = "Use another copy of the file. Nothing was changed."
 
 
 class NotFound(MemorydError):

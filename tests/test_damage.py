@@ -140,6 +140,11 @@ def replaced_by_a_file(home: Home) -> Path:
     return store
 
 
+def deleted(home: Home) -> Path:
+    shutil.rmtree(home.data / "store")
+    return home.data / "store"
+
+
 def of_a_newer_schema(home: Home) -> Path:
     with closing(sqlite3.connect(database(home))) as connection:
         connection.execute(
@@ -182,6 +187,7 @@ DAMAGES = {
     "page": Damage(page_zeroed, "store_corrupt", ("is damaged", RESTORE)),
     "truncated": Damage(truncated, "store_corrupt", ("is cut off", RESTORE)),
     "file": Damage(replaced_by_a_file, "store_corrupt", ("is not a directory", RESTORE)),
+    "deleted": Damage(deleted, "store_corrupt", ("is missing", "store.made", RESTORE)),
     "newer": Damage(of_a_newer_schema, "store_newer", ("schema 99", "version of memoryd")),
 }
 
@@ -334,6 +340,23 @@ def test_a_store_without_database_and_index_is_not_taken_for_a_new_one(broken: H
     index_missing(broken)
     assert "is missing" in broken.run("sdk", "search", "robot", fails=1).stderr
     assert not path.exists()
+
+
+@pytest.mark.parametrize("emptied", [True, False], ids=["emptied", "deleted"])
+def test_a_deleted_store_is_not_taken_for_a_new_one_until_the_user_says_so(
+    broken: Home, emptied: bool
+) -> None:
+    store = deleted(broken)
+    if emptied:
+        store.mkdir(mode=0o700)
+    for words in (["search", "robot"], ["export"], ["backup"]):
+        assert "is missing" in broken.run("sdk", *words, fails=1).stderr
+    assert not list(store.glob("*"))
+    broken.run("sdk", "stop")
+    (broken.data / "store.made").unlink()
+    assert broken.json("sdk", "search", "robot")["results"] == []
+    assert broken.json("sdk", "status")["memories"]["fact"] == 0
+    assert (broken.data / "store.made").exists()
 
 
 @pytest.mark.parametrize("name", [name for name in DAMAGES if name != "newer"])

@@ -17,7 +17,7 @@ import pytest
 
 from memoryd import config, daemon_record, files, logs
 from memoryd.adapters import backup_file
-from memoryd.adapters.backup_file import BackupDamaged, BackupWriter
+from memoryd.adapters.backup_file import BackupWriter
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.disk_errors import probe_disk
 from memoryd.adapters.chroma.inspect_files import inspect
@@ -27,7 +27,7 @@ from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.cli.main import main
 from memoryd.cli.store import _copy
 from memoryd.doors.tokens import BadToken, read_token
-from memoryd.errors import ConfigError, MemorydError, StoreError, UnsafeFiles
+from memoryd.errors import ConfigError, InvalidInput, MemorydError, StoreError, UnsafeFiles
 from memoryd.launch.target import may_set_path
 from memoryd.owner import own
 from memoryd.ports import Identity, Seen, Snapshot
@@ -40,7 +40,15 @@ PLENTY = 30.0  # seconds for a process that must not wait for a pipe
 NAMES = (  # of the data directory, in the order in which they are met
     *("daemon.lock", "daemon.start", "daemon.json", "daemon.log", "daemon.log.1", "lock", "token"),
     *("clock.json", "clock.json.part", "index.snapshot", "index.new", "former.vectors", "probe"),
-    *("store", "store.new", "store.old", "store.trash", "store/chroma.sqlite3", "store/opening"),
+    *(
+        "store",
+        "store.made",
+        "store.new",
+        "store.old",
+        "store.trash",
+        "store/chroma.sqlite3",
+        "store/opening",
+    ),
     *("store/clean", "store/rewritten.json", "store/rewritten.json.part", "backups"),
     "backups/memoryd-000001-20260101-000000-000.jsonl.gz",
 )
@@ -209,6 +217,7 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "lock": (lambda folder: take_lock(folder, 1, 0.0), REFUSED),
     "rewritten.json": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
     "rewritten.json.part": (lambda folder: swap.write_mark(folder, "test"), REPLACED),
+    "store.made": (swap.note_made, REFUSED),
     "store.new": (swap.begin, REPLACED),
     "clean": (lambda folder: files.touch(folder / "clean"), REFUSED),
     "probe": (probe_disk, REPLACED),
@@ -273,19 +282,18 @@ def test_a_link_is_not_trusted(folder: Path, victim: Path, name: str) -> None:
     assert read(folder) == nothing
 
 
-def test_a_pipe_that_was_named_is_an_error(folder: Path) -> None:
-    """As a configuration, a backup or a log."""
+def test_a_pipe_that_was_named_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a configuration, a backup or an export."""
     pipe = folder / "pipe"
     os.mkfifo(pipe, 0o600)
     with pytest.raises(ConfigError, match="pipe is not a file"):
         config.load(file=pipe)
-    for read in (
-        backup_file.verify,
-        backup_file.head,
-        lambda path: next(backup_file.read(path, 1)),
-    ):
-        with pytest.raises(BackupDamaged, match="pipe"):
-            read(pipe)
+    with pytest.raises(InvalidInput, match="pipe is not a file"):
+        backup_file.verify(pipe)
+    assert main(["import", str(pipe)]) == 1
+    assert f"{pipe} is not a file" in capsys.readouterr().err
 
 
 def test_a_configuration_may_be_a_link_and_nothing(folder: Path) -> None:

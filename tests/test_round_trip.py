@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from memoryd.adapters import backup_file
 from memoryd.adapters.backup_file import BackupWriter
 from memoryd.cli.main import main
-from memoryd.engine.transfer import fields_of
+from memoryd.export_file import fields_of
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Identity, Passage, Record
 from tests.daemons import Daemon
@@ -155,7 +155,8 @@ def test_what_is_backed_up_is_read_back_the_same_in_every_field(
     writer.add(records)
     path = Path(writer.finish().path)
     assert backup_file.verify(path) == len(records)
-    back = [record for page in backup_file.read(path, 3) for record in page]
+    with backup_file.open_backup(path) as (reader, _):
+        back = [record for page in backup_file.read_records(reader, 3) for record in page]
     path.unlink()
     assert [exact(asdict(record.memory)) for record in back] == [
         exact(asdict(record.memory)) for record in records

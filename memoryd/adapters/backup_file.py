@@ -1,8 +1,7 @@
-"""A backup: one compressed file of JSON lines, independent of Chroma and its versions.
+"""Backups: gzipped exports with vectors, numbered, in one folder.
 
-The first line says what it is and whose vectors it holds, then one memory a line with its
-passages, then a line with the count and the digest of everything before it. Written under
-another name and renamed at the end: a file with the right name is whole.
+`memoryd.export_file` has the format. A backup is written under another name and renamed at the end:
+a file with the right name is whole.
 
 A number in the name, higher than all before it, shows which backup is newer. Times cannot: a clock
 may have been wrong, and goes back an hour every autumn.
@@ -10,41 +9,37 @@ may have been wrong, and goes back an hour every autumn.
 
 from __future__ import annotations
 
-import base64
 import gzip
-import json
 import math
 import os
 import re
+import shlex
 import time
-import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import anyio.to_thread
-import numpy as np
 
 from memoryd import files
-from memoryd.adapters.chroma.swap import command
-from memoryd.errors import StoreError
+from memoryd.adapters.chroma.swap import LIVE, command
+from memoryd.errors import InvalidInput, MemorydError, StoreError
+from memoryd.export_file import (
+    PASSAGES,
+    Header,
+    Reader,
+    Writer,
+    fields_with_vectors,
+    open_reader,
+    vector_from,
+)
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Backup, Identity, Passage, Record
 
-FORMAT = 1
 PREFIX, SUFFIX = "memoryd-", ".jsonl.gz"
 NUMBER = re.compile(rf"{PREFIX}(\d+)-")
 LEVEL = 1  # of gzip: vectors hardly compress at any level
-DAMAGE = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
-
-
-class BackupDamaged(StoreError):
-    """The file is not a complete backup."""
-
-    code = "backup_damaged"
-    hint = "Use another backup file. Nothing was changed."
 
 
 class BackupWriter:
@@ -59,38 +54,34 @@ class BackupWriter:
         self._part = self._target.with_name(f"{self._target.name}.part")
         self._raw = os.fdopen(files.open_anew(self._part), "r+b")
         self._file = gzip.GzipFile("", "wb", LEVEL, self._raw, mtime=0)
-        self._digest = sha256()
-        self._count = 0
-        head = {"memoryd": "backup", "format": FORMAT, "version": version}
-        head |= {"model": identity.model, "dimension": identity.dimension}
-        self._write_line(head | {"created_at": self._created})
+        header = Header(
+            identity.model,
+            identity.dimension,
+            embeddings=True,
+            created_at=self._created,
+            store_version=version,
+        )
+        self._writer = Writer(cast(IO[bytes], self._file), header)
 
     def add(self, records: Iterable[Record]) -> None:
         for record in records:
-            self._write_line(_to_line(record))
-            self._count += 1
+            self._writer.memory(fields_with_vectors(record))
 
     def finish(self) -> Backup:
         """Write the last line, verify the file, rename it to its final name."""
-        end = {"memories": self._count, "sha256": self._digest.hexdigest()}
-        self._file.write(json.dumps(end).encode() + b"\n")
+        self._writer.end()
         self._file.close()
         self._raw.flush()
         os.fsync(self._raw.fileno())
         self._raw.close()
         verify(self._part)
         os.replace(self._part, self._target)
-        return _backup(self._target, self._count, self._created)
+        return _backup(self._target, self._writer.count, self._created)
 
     def abandon(self) -> None:
         with suppress(OSError):
             self._raw.close()
         self._part.unlink(missing_ok=True)
-
-    def _write_line(self, value: object) -> None:
-        data = json.dumps(value).encode() + b"\n"
-        self._digest.update(data)
-        self._file.write(data)
 
 
 async def write_backup(
@@ -115,56 +106,39 @@ async def write_backup(
         ) from exc
 
 
+@contextmanager
+def open_backup(path: Path) -> Iterator[tuple[Reader, Header]]:
+    """A backup and its first line. Raises FileDamaged, or `not_a_backup` for an export: a restore
+    trusts every field and vector of its file, while an import checks them."""
+    with open_reader(path) as reader:
+        header = reader.header()
+        if not header.is_backup:
+            raise InvalidInput(
+                f"{path} is an export, not a backup.",
+                code="not_a_backup",
+                hint=f"Run: memoryd import {shlex.quote(str(path))}",
+            )
+        yield reader, header
+
+
 def verify(path: Path) -> int:
-    """How many memories the file holds; BackupDamaged unless count and digest are right."""
-    digest, lines, last = sha256(), 0, b""
-    try:
-        with _decompressed(path) as file:
-            for line in file:
-                digest.update(last)
-                last, lines = line, lines + 1
-        end = json.loads(last)
-        if end["sha256"] != digest.hexdigest() or end["memories"] != lines - 2:
-            raise ValueError("the digest differs")
-        return int(end["memories"])
-    except DAMAGE as exc:
-        raise _damaged_error(path, exc) from exc
+    """How many memories a backup holds. Raises FileDamaged or `not_a_backup`."""
+    with open_backup(path) as (reader, _):
+        return reader.verify()
 
 
-def head(path: Path) -> dict[str, Any]:
-    """The first line; BackupDamaged unless it is that of a backup in a known format."""
-    try:
-        with _decompressed(path) as file:
-            found = json.loads(file.readline())
-        if found["memoryd"] != "backup":
-            raise ValueError("not a backup")
-    except DAMAGE as exc:
-        raise _damaged_error(path, exc) from exc
-    if found["format"] != FORMAT:
-        raise BackupDamaged(
-            f"The backup {path} has format {found['format']}; this memoryd reads {FORMAT}.",
-            hint="Use the version of memoryd that wrote it.",
-        )
-    return dict(found)
-
-
-def read(path: Path, page: int) -> Iterator[list[Record]]:
-    """The memories of a file that was verified, page by page."""
-    records: list[Record] = []
-    try:
-        with _decompressed(path) as file:
-            file.readline()
-            for line in file:
-                found = json.loads(line)
-                if "sha256" in found and "id" not in found:
-                    break
-                records.append(_from_line(found))
-                if len(records) == page:
-                    yield records
-                    records = []
-    except DAMAGE as exc:
-        raise _damaged_error(path, exc) from exc
-    yield records
+def read_records(reader: Reader, size: int) -> Iterator[list[Record]]:
+    """The memories of a backup, page by page. Raises FileDamaged."""
+    page: list[Record] = []
+    for number, fields, _ in reader.memories():
+        try:
+            page.append(_record(fields))
+        except (KeyError, ValueError, TypeError) as exc:
+            raise reader.damaged(number, "it is not a memory") from exc
+        if len(page) == size:
+            yield page
+            page = []
+    yield page
 
 
 def all_in(folder: Path) -> list[Path]:
@@ -176,10 +150,9 @@ def newest_in(folder: Path, until: float = math.inf) -> tuple[Backup, str] | Non
     """The newest backup that can be read, and the version of the store that it holds. `until`:
     ignore those dated later."""
     for path in reversed(all_in(folder)):
-        with suppress(StoreError, *DAMAGE):
-            found = head(path)
-            if (at := float(found["created_at"])) <= until:
-                return _backup(path, None, at), str(found["version"])
+        with suppress(MemorydError, OSError), open_backup(path) as (_, header):
+            if (at := header.created_at or 0.0) <= until:
+                return _backup(path, None, at), header.store_version or ""
     return None
 
 
@@ -190,7 +163,7 @@ def restore_hint(data_dir: Path, folder: Path) -> str:
     if newest is None:
         return (
             f"There is no backup in {folder}. Put the store back from a copy of your own, or move "
-            f"{data_dir / 'store'} away to start with an empty one."
+            f"{data_dir / LIVE}* away to start with an empty one."
         )
     return f"Run: {command(data_dir, 'restore', newest[0].path, '--replace')}"
 
@@ -211,22 +184,12 @@ def rotate(folder: Path, keep: int, made: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@contextmanager
-def _decompressed(path: Path) -> Iterator[gzip.GzipFile]:
-    """The decompressed content. The user may name a link, but only to a regular file: reading a
-    pipe would block."""
-    with (
-        os.fdopen(files.open_file(path, os.O_RDONLY, named=True), "rb") as raw,
-        gzip.GzipFile(fileobj=raw, mode="rb") as file,
-    ):
-        yield file
-
-
 def _day(path: Path) -> tuple[int, int] | None:
     """Year and day of the year when this backup was made; None if it cannot be read."""
     try:
-        made = time.localtime(float(head(path)["created_at"]))
-    except (StoreError, OverflowError, *DAMAGE):
+        with open_backup(path) as (_, header):
+            made = time.localtime(header.created_at)
+    except (MemorydError, OSError, OverflowError, ValueError):
         return None
     return made.tm_year, made.tm_yday
 
@@ -247,34 +210,9 @@ def _backup(path: Path, memories: int | None, at: float) -> Backup:
     return Backup(str(path), memories, path.stat().st_size, at)
 
 
-def _damaged_error(path: Path, exc: Exception) -> BackupDamaged:
-    reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else type(exc).__name__
-    return BackupDamaged(f"{path} is not a backup, or is damaged ({reason}).")
-
-
-def _to_line(record: Record) -> dict[str, Any]:
-    memory = record.memory
-    passages = [
-        [*p.span, base64.b64encode(np.asarray(p.vector, "<f4").tobytes()).decode()]
-        for p in record.passages
-    ]
-    return {
-        "id": memory.id,
-        "type": str(memory.type),
-        "content": memory.content,
-        "created_at": memory.created_at,
-        "expires_at": memory.expires_at,
-        "metadata": dict(memory.metadata),
-        "name": memory.name,
-        "session_id": memory.session_id,
-        "pinned": memory.pinned,
-        "passages": passages,
-    }
-
-
-def _from_line(found: dict[str, Any]) -> Record:
+def _record(fields: dict[str, Any]) -> Record:
     passages = tuple(
-        Passage((start, end), np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32))
-        for start, end, text in found.pop("passages")
+        Passage((part["span"][0], part["span"][1]), vector_from(part["vector"]))
+        for part in fields.pop(PASSAGES, ())
     )
-    return Record(Memory(**(found | {"type": MemoryType(found["type"])})), passages)
+    return Record(Memory(**(fields | {"type": MemoryType(fields["type"])})), passages)

@@ -222,6 +222,8 @@ def _store_facts(store: dict[str, Any]) -> dict[str, str]:
     if others := store.get("other_collections"):
         named = ", ".join(f"{name} ({rows} rows)" for name, rows in others.items())
         facts["not served"] = f"other collections in this store: {named}; see store.collection"
+    if unreadable := store.get("unreadable"):
+        facts["unreadable"] = f"{unreadable['count']} rows of the store; see memoryd doctor"
     if aside := store.get("set_aside"):
         facts["set aside"] = f"{', '.join(aside)}; delete what you do not need"
     return facts

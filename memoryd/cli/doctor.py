@@ -211,6 +211,8 @@ def check_store(patient: Patient) -> Iterator[Finding]:
         store = patient.status.get("store", {})
         if trouble := store.get("error"):
             yield Finding(trouble["code"], trouble["message"], trouble["hint"])
+        if unreadable := store.get("unreadable"):
+            yield _unreadable_rows(unreadable)
         for name in store.get("set_aside", ()):
             if "broken" in name:
                 message = f"A broken store was repaired; it is kept as {patient.data_dir / name}."
@@ -221,6 +223,19 @@ def check_store(patient: Patient) -> Iterator[Finding]:
         from memoryd.wiring.engine import look_at_store
 
         yield from (Finding(*fault) for fault in look_at_store(patient.config))
+
+
+def _unreadable_rows(found: dict[str, Any]) -> Finding:
+    named = ", ".join(f"{id} ({why})" for id, why in found["rows"].items())
+    others = found["count"] - len(found["rows"])
+    more = f" and {others} more" if others else ""
+    return Finding(
+        "rows_unreadable",
+        f"Rows of the store that are not memories: {named}{more}. They are kept, but neither "
+        "served nor backed up.",
+        "If they were memories, import a backup that has them: memoryd import FILE. If another "
+        "program wrote them, give it a Chroma directory of its own.",
+    )
 
 
 def check_clock(patient: Patient) -> Iterator[Finding]:

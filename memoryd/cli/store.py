@@ -95,7 +95,9 @@ def require_store(options: argparse.Namespace) -> None:
     """StoreError if the directory has no store: after a typo in its name an empty one would be
     created there."""
     config = settings(options)
-    is_there = (config.memory.path / "store").exists() or config.store.mode != "embedded"
+    # If only the mark is left, the daemon says that its store is missing.
+    marks = (config.memory.path / "store", config.memory.path / "store.made")
+    is_there = any(mark.exists() for mark in marks) or config.store.mode != "embedded"
     if not is_there and not target(options).place.exists():
         raise StoreError(
             f"There are no memories in {config.memory.path}.",

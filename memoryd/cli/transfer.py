@@ -1,5 +1,6 @@
 """`memoryd export` and `memoryd import`: all memories into a file of JSON lines, and back.
 
+`memoryd.export_file` has the format. It is that of backups too, so these can be imported as well.
 An export is written under another name and renamed when it is complete, so one that is killed
 leaves no partial file. An import reads its file twice: once to verify it, then to send it; stdin is
 copied to an unnamed file first. Ids are kept, so an import that was killed continues when it is run
@@ -22,21 +23,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from memoryd import files
-from memoryd.cli import jsonl
 from memoryd.cli.forget import connect
-from memoryd.cli.jsonl import Writer
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
-from memoryd.client.owner import ImportResult, OwnerClient
+from memoryd.client.owner import ImportResult
 from memoryd.errors import InvalidInput, MemorydError
+from memoryd.export_file import PASSAGES, Header, Reader, Writer, open_reader
 
 BATCH_MEMORIES, BATCH_BYTES = 64, 256_000  # of one call; the daemon limits the size of a message
 MAX_REPORTED = 20  # lines that are reported one by one
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
-NEW_VECTORS = (
-    "Every vector is computed again. For an export of your own, --trust-vectors skips this."
-)
+NEW_VECTORS = "Every vector is computed again. For a file of your own, --trust-vectors skips this."
 OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
 
 
@@ -67,10 +65,10 @@ def export(options: argparse.Namespace) -> int:
 
 
 async def _export(options: argparse.Namespace, file: IO[bytes]) -> int:
-    writer = Writer(file)
     async with connect(options) as daemon:
         page = await daemon.export_page(None, embeddings=options.embeddings)
-        writer.head(page["total"], page["model"], page["dimension"], options.embeddings)
+        header = Header(page["model"], page["dimension"], options.embeddings, page["total"])
+        writer = Writer(file, header)
         with Progress("Exporting", page["total"]) as progress:
             while True:
                 for fields in page["memories"]:
@@ -116,11 +114,11 @@ class Report:
 
 def take_in(options: argparse.Namespace) -> int:
     """Import a file; exit code 1 if a memory of it was refused."""
-    with _opened(options.file) as file:
-        header = jsonl.verified(file)
+    with _opened(options.file) as reader:
+        header, count = reader.header(), reader.verify()
         if header.embeddings and not options.trust_vectors:
             note(NEW_VECTORS)
-        report = asyncio.run(_import(options, file, header))
+        report = asyncio.run(_import(options, reader, header.model, count))
     if options.json:
         counts = {outcome: report.counts[outcome] for outcome in OUTCOMES}
         say_json(counts | {"masked": report.masked, "lines": report.lines})
@@ -129,13 +127,19 @@ def take_in(options: argparse.Namespace) -> int:
     return 1 if report.counts["refused"] else 0
 
 
-async def _import(options: argparse.Namespace, file: IO[bytes], header: jsonl.Header) -> Report:
+async def _import(
+    options: argparse.Namespace, reader: Reader, model: str | None, count: int
+) -> Report:
     report, done = Report(), 0
     async with connect(options, timeout=BATCH_TIMEOUT) as daemon:
-        with Progress("Importing", header.count) as progress:
-            for batch in _batches(file, vectors=options.trust_vectors):
-                memories = [memory for _, memory in batch]
-                arrived = await _send(daemon, memories, header, options)
+        with Progress("Importing", count) as progress:
+            for batch in _batches(reader, vectors=options.trust_vectors):
+                arrived = await daemon.import_batch(
+                    [memory for _, memory in batch],
+                    model=model,
+                    overwrite=options.overwrite,
+                    trust_vectors=options.trust_vectors,
+                )
                 for (number, memory), outcome in zip(batch, arrived, strict=True):
                     report.take(number, memory, outcome)
                 done += len(batch)
@@ -143,29 +147,15 @@ async def _import(options: argparse.Namespace, file: IO[bytes], header: jsonl.He
     return report
 
 
-async def _send(
-    daemon: OwnerClient,
-    memories: list[dict[str, Any]],
-    header: jsonl.Header,
-    options: argparse.Namespace,
-) -> list[ImportResult]:
-    return await daemon.import_batch(
-        memories,
-        model=header.model,
-        overwrite=options.overwrite,
-        trust_vectors=options.trust_vectors,
-    )
-
-
-def _batches(file: IO[bytes], *, vectors: bool) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _batches(reader: Reader, *, vectors: bool) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     batch: list[tuple[int, dict[str, Any]]] = []
     size = 0
-    for number, memory, length in jsonl.memories(file):
+    for number, memory, length in reader.memories():
         if batch and (len(batch) >= BATCH_MEMORIES or size + length > BATCH_BYTES):
             yield batch
             batch, size = [], 0
         if not vectors:
-            memory.pop("passages", None)
+            memory.pop(PASSAGES, None)
         batch.append((number, memory))
         size += length
     if batch:
@@ -173,23 +163,15 @@ def _batches(file: IO[bytes], *, vectors: bool) -> Iterator[list[tuple[int, dict
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[IO[bytes]]:
-    """The file, or a copy of stdin that can be read twice."""
-    if name == "-":
-        with tempfile.TemporaryFile(prefix="memoryd-import-") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-            yield copy
+def _opened(name: str) -> Iterator[Reader]:
+    """A reader of the file, or of a copy of stdin, because it is read twice."""
+    if name != "-":
+        with open_reader(Path(name)) as reader:
+            yield reader
         return
-    try:
-        file = Path(name).open("rb")
-    except OSError as exc:
-        raise InvalidInput(
-            f"{name} cannot be read: {exc.strerror or exc}.",
-            code="file_unreadable",
-            hint="Check the path and the mode of the file.",
-        ) from exc
-    with file:
-        yield file
+    with tempfile.TemporaryFile(prefix="memoryd-import-") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield Reader(copy, "stdin")
 
 
 def _tell(report: Report) -> None:

@@ -7,8 +7,6 @@ if it came through the shim, because an agent is behind it.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -17,15 +15,15 @@ import numpy as np
 from memoryd.doors import render
 from memoryd.engine import checks
 from memoryd.engine.engine import Engine
-from memoryd.engine.transfer import fields_of, memory_from
+from memoryd.engine.transfer import memory_from
 from memoryd.errors import InvalidInput
+from memoryd.export_file import PASSAGES, fields_of, fields_with_vectors, vector_from
 from memoryd.ports import Backup, Passage, Record
 from memoryd.tasks import task_group
 
 Arguments = dict[str, Any]
 FORGET_BATCH = 5000  # memories that one call deletes: well within a client's timeout
 IMPORT_BATCH = 100  # memories of one call
-PASSAGES = "passages"
 LENGTH_TOLERANCE = 1e-3  # of a unit vector
 SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than"}
 ARGUMENTS = {
@@ -55,7 +53,10 @@ async def _export_memories(engine: Engine, given: Arguments) -> Arguments:
     page = await engine.export_page(given.get("after"))
     vectors = checks.flag(given.get("embeddings", False), "embeddings")
     return {
-        "memories": [fields_with_vectors(record, vectors) for record in page.records],
+        "memories": [
+            fields_with_vectors(record) if vectors else fields_of(record.memory)
+            for record in page.records
+        ],
         "after": page.after,
         "total": page.total,
         "model": page.model,
@@ -135,19 +136,6 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
 }
 
 
-# A memory with its vectors as one line of an export, and back. A vector is base64 of 32-bit
-# floats, little-endian: a quarter of the size of decimal digits, and exact.
-def fields_with_vectors(record: Record, vectors: bool) -> dict[str, Any]:
-    """The fields of a memory; with its vectors, if `vectors` is set and it has some."""
-    fields = fields_of(record.memory)
-    if vectors and record.passages:
-        fields[PASSAGES] = [
-            {"span": list(p.span), "vector": base64.b64encode(_bytes(p.vector)).decode()}
-            for p in record.passages
-        ]
-    return fields
-
-
 def record_from(fields: object, model: object, engine: Engine, *, trust_vectors: bool) -> Record:
     """The memory, with its vectors if `trust_vectors` is set and they are of the model in use: only
     computing a vector again can tell whether it belongs to its text. Raises InvalidInput."""
@@ -172,19 +160,14 @@ def _passage(item: object, dimension: int, length: int) -> Passage:
     if not 0 <= span[0] < span[1] <= length:
         raise _refused("The span of a passage is outside of the content.")
     try:
-        data = base64.b64decode(text if isinstance(text, str) else "", validate=True)
-    except (binascii.Error, ValueError) as exc:
-        raise _refused("A vector is not base64.") from exc
-    if len(data) != 4 * dimension:
-        raise _refused(f"Expected vectors of {dimension} numbers, got {len(data) / 4:g}.")
-    vector = np.frombuffer(data, dtype="<f4").astype(np.float32)
+        vector = vector_from(text if isinstance(text, str) else "")
+    except ValueError as exc:
+        raise _refused("A vector is not base64 of 32-bit floats.") from exc
+    if len(vector) != dimension:
+        raise _refused(f"Expected vectors of {dimension} numbers, got {len(vector)}.")
     if not np.isfinite(vector).all() or abs(float(np.linalg.norm(vector)) - 1) > LENGTH_TOLERANCE:
         raise _refused("A vector must have the length 1.")
     return Passage((span[0], span[1]), vector)
-
-
-def _bytes(vector: Any) -> bytes:
-    return bytes(np.asarray(vector, dtype="<f4").tobytes())
 
 
 def _refused(message: str) -> InvalidInput:

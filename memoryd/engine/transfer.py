@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import anyio
 
@@ -101,10 +100,11 @@ class Imports:
     async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
         found = self._judged(record.memory, overwrite)
         if found.changed:
-            with anyio.CancelScope(shield=True):  # a cancellation in between would lose the memory
+            with anyio.CancelScope(shield=True):
+                # The new one first: if the store fails in between, both are there, none is lost.
+                await commits.commit(self._parts, record)
                 if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
                     await commits.drop(self._parts, others)
-                await commits.commit(self._parts, record)
         return found
 
     def _judged(self, memory: Memory, overwrite: bool) -> Arrival:
@@ -120,7 +120,9 @@ class Imports:
     def _rivals(self, memory: Memory) -> list[Memory]:
         """The unexpired memories with its id or name, and identical facts of the same name."""
         index, now = self._parts.index, self._parts.clock()
-        found = [index.get(memory.id), index.named(memory.name) if memory.name else None]
+        found = [index.get(memory.id)]
+        if memory.name is not None:
+            found += index.all_named(memory.name)
         if memory.type is MemoryType.FACT:
             twins = index.facts(memory.content, memory.session_id)
             found += [twin for twin in twins if twin.name == memory.name]
@@ -154,20 +156,6 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         session_id=checks.label(fields.get("session_id"), "session_id"),
         pinned=pinned,
     )
-
-
-def fields_of(memory: Memory) -> dict[str, Any]:
-    """The memory as plain values, from which `memory_from` makes an equal memory."""
-    made: dict[str, Any] = {
-        "id": memory.id,
-        "type": str(memory.type),
-        "content": memory.content,
-        "created_at": memory.created_at,
-        "expires_at": memory.expires_at,
-        "metadata": dict(memory.metadata),
-    }
-    extra = {"name": memory.name, "session_id": memory.session_id, "pinned": memory.pinned or None}
-    return made | {key: value for key, value in extra.items() if value is not None}
 
 
 def _instant(value: object, what: str) -> float | None:

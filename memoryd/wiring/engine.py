@@ -113,8 +113,7 @@ def what_helps(config: Config) -> str:
 
 
 def check_backup(path: Path) -> int:
-    """How many memories a backup holds; StoreError if it is damaged, or not one of ours."""
-    backup_file.head(path)
+    """How many memories a backup holds; InvalidInput if it is damaged, or not a backup."""
     return backup_file.verify(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -12,12 +13,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import pytest
 
-from memoryd.cli.jsonl import Writer
 from memoryd.cli.main import main
+from memoryd.export_file import Header, Writer, vector_from
 from tests.daemons import Daemon
 from tests.processes import environment
 
@@ -99,9 +100,8 @@ def test_an_import_tells_of_secrets_that_it_removed(
     file, other = tmp_path / "memories.jsonl", tmp_path / "other.jsonl"
     run(one, "export", str(file))
     with other.open("wb") as out:
-        writer = Writer(out)
         head, *memories, _ = lines(file)
-        writer.head(len(memories), head["model"], head["dimension"], False)
+        writer = Writer(out, Header(head["model"], head["dimension"]))
         memories[0]["content"] = "my password is " + "hunter2-" + "Xy9"
         for memory in memories:
             writer.memory(memory)
@@ -155,8 +155,7 @@ def test_the_expired_are_counted_and_a_refusal_names_its_line(
     base = {"type": "fact", "created_at": 1.5, "expires_at": None, "metadata": {}}
     file = tmp_path / "made.jsonl"
     with file.open("wb") as raw:
-        writer = Writer(raw)
-        writer.head(4, None, None, False)
+        writer = Writer(raw, Header())
         writer.memory(base | {"id": "a" * 20, "content": "Fine."})
         writer.memory(base | {"id": "b" * 20, "content": "Over.", "expires_at": 2.5})
         writer.memory(base | {"id": "c" * 20, "content": "x" * 200_000})
@@ -183,8 +182,7 @@ def test_vectors_of_another_model_are_made_anew(
     for model, code, said in (("other", 0, "3 added"), (head["model"], 1, "3 refused")):
         two.tool("forget_where", everything=True)
         with file.open("wb") as raw:
-            writer = Writer(raw)
-            writer.head(3, model, 384, True)
+            writer = Writer(raw, Header(model, 384, embeddings=True))
             for memory in memories:
                 writer.memory(memory)
             writer.end()
@@ -210,8 +208,7 @@ def test_vectors_of_a_file_are_used_only_if_the_user_trusts_them(
     for memory, others in zip(memories, passages[1:] + passages[:1], strict=True):
         memory["passages"] = [{**others[0], "span": [0, length]}]
     with file.open("wb") as raw:
-        writer = Writer(raw)
-        writer.head(3, head["model"], 384, True)
+        writer = Writer(raw, Header(head["model"], 384, embeddings=True))
         for memory in memories:
             writer.memory(memory)
         writer.end()
@@ -227,6 +224,45 @@ def test_vectors_of_a_file_are_used_only_if_the_user_trusts_them(
     assert everything(two) == memories
 
 
+@pytest.mark.parametrize("flags", [[], ["--trust-vectors"]], ids=["made anew", "trusted"])
+def test_a_backup_can_be_imported_and_is_then_checked_like_an_export(
+    run: Any, one: Daemon, two: Daemon, tmp_path: Path, flags: list[str]
+) -> None:
+    fill(one)
+    made = json.loads(run(one, "backup", str(tmp_path / "files"), "--json"))
+    assert made["memories"] == 3
+    assert run(two, "import", made["path"], *flags) == "Imported: 3 added.\n"
+    mine, theirs = everything(two), everything(one)
+    for memory in (*mine, *theirs):
+        vectors = [vector_from(passage["vector"]) for passage in memory["passages"]]
+        memory["passages"] = len(vectors)
+        assert all(abs(float(vector @ vector) - 1) < 1e-3 for vector in vectors)
+    assert mine == theirs
+    hostile = tmp_path / "hostile.jsonl.gz"
+    with gzip.open(made["path"]) as file:
+        head, *memories, _ = map(json.loads, file)
+    with gzip.open(hostile, "wb") as raw:
+        writer = Writer(cast(IO[bytes], raw), Header(head["model"], 384, True, created_at=1.0))
+        for number, wrong in enumerate(({"id": "../x"}, {"metadata": {"memoryd:type": "x"}})):
+            writer.memory(memories[number] | wrong)
+        writer.end()
+    told = run(two, "import", str(hostile), *flags, fails=1)
+    assert [line.partition(". ")[0] for line in told.splitlines() if "refused" in line] == [
+        "Note: Line 2: refused", "Note: Line 3: refused",
+    ]  # fmt: skip
+
+
+def test_an_export_is_not_restored_but_the_command_is_named(
+    run: Any, one: Daemon, tmp_path: Path
+) -> None:
+    fill(one)
+    file = tmp_path / "memories.jsonl"
+    run(one, "export", str(file), "--embeddings")
+    said = run(one, "restore", str(file), "--replace", fails=1)
+    assert said == f"Error: {file} is an export, not a backup.\nTry: memoryd import {file}\n"
+    assert len(everything(one)) == 3, "nothing was stopped"
+
+
 def test_times_that_cannot_be_are_refused_with_their_lines(
     run: Any, two: Daemon, tmp_path: Path
 ) -> None:
@@ -238,8 +274,7 @@ def test_times_that_cannot_be_are_refused_with_their_lines(
         {"expires_at": 5, "pinned": True},
     ]  # fmt: skip
     with file.open("wb") as raw:
-        writer = Writer(raw)
-        writer.head(len(times), None, None, False)
+        writer = Writer(raw, Header())
         for number, odd in enumerate(times, start=2):
             writer.memory(base | {"id": f"{number:020x}", "content": f"Line {number}."} | odd)
         writer.end()
@@ -268,26 +303,28 @@ def test_a_damaged_file_is_refused_with_its_line_and_changes_nothing(
     newer = rows[0].replace(b'"version": 1', b'"version": 2')
     wrong = rows[2].replace(b'"content"', b'"contents"')
     cases = {
-        b"": "Line 1: the file is empty",
-        b"hello\n": "Line 1: it is not JSON",
-        b"[]\n": "Line 1: it is not a JSON object",
-        b'{"a": 1}\n': "Line 1: this is not an export of memoryd",
-        newer + b"".join(rows[1:]): "Line 1: a newer memoryd wrote this file (format 2",
-        b"".join(rows[:-1]): "Line 4: the file ends here, before its last line",
-        b"".join(rows[:2]) + rows[2][:20]: "Line 3: the line has no end",
-        b"".join([*rows[:2], b"{oops\n", *rows[3:]]): "Line 3: it is not JSON",
-        b"".join([*rows[:2], b"\xff\xfe\n", *rows[3:]]): "Line 3: it is not JSON",
-        b"".join([*rows[:2], wrong, *rows[3:]]): "Line 3: `content` is missing",
-        b"".join([*rows[:2], *rows[3:]]): "Line 4: 3 memories were written, 2 are here",
-        whole.replace(b"Ends.", b"End?."): "Line 5: the checksum does not match",
-        whole + b"{}\n": "Line 6: there is more after the last line",
+        b"": "line 1: the file is empty",
+        b"hello\n": "line 1: it is not JSON",
+        b"[]\n": "line 1: it is not a JSON object",
+        b'{"a": 1}\n': "line 1: this is not an export or a backup of memoryd",
+        b"".join(rows[:-1]): "line 4: the file ends here, before its last line",
+        b"".join(rows[:2]) + rows[2][:20]: "line 3: the line has no end",
+        b"".join([*rows[:2], b"{oops\n", *rows[3:]]): "line 3: it is not JSON",
+        b"".join([*rows[:2], b"\xff\xfe\n", *rows[3:]]): "line 3: it is not JSON",
+        b"".join([*rows[:2], wrong, *rows[3:]]): "line 3: `content` is missing",
+        b"".join([*rows[:2], *rows[3:]]): "line 4: 3 memories were written, 2 are here",
+        whole.replace(b"Ends.", b"End?."): "line 5: the checksum does not match",
+        whole + b"{}\n": "line 6: there is more after the last line",
     }
     file = tmp_path / "damaged.jsonl"
     for data, sentence in cases.items():
         file.write_bytes(data)
         said = run(two, "import", str(file), fails=1)
-        assert said.startswith(f"Error: {sentence}"), (data[:100], said)
+        assert said.startswith(f"Error: {file}, {sentence}"), (data[:100], said)
         assert "\nTry: " in said
+    file.write_bytes(newer + b"".join(rows[1:]))
+    said = run(two, "import", str(file), fails=1)
+    assert said.startswith(f"Error: A newer memoryd wrote {file} (format 2, known: 1)")
     assert everything(two) == []
 
 
@@ -314,8 +351,7 @@ def test_an_import_that_was_killed_is_continued(run: Any, two: Daemon, tmp_path:
     count = 3000
     file = tmp_path / "many.jsonl"
     with file.open("wb") as raw:
-        writer = Writer(raw)
-        writer.head(count, None, None, False)
+        writer = Writer(raw, Header())
         for n in range(count):
             fields = {"id": f"{n:020x}", "type": "fact", "content": f"Fact {n}.", "metadata": {}}
             writer.memory(fields | {"created_at": n / 7, "expires_at": None})

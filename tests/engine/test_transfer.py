@@ -16,8 +16,9 @@ from memoryd.engine import commits
 from memoryd.engine import transfer as exports
 from memoryd.engine.checks import EARLIEST, LATEST
 from memoryd.engine.engine import Engine
-from memoryd.engine.transfer import Outcome, fields_of, memory_from
-from memoryd.errors import InvalidInput
+from memoryd.engine.transfer import Outcome, memory_from
+from memoryd.errors import InvalidInput, StoreError
+from memoryd.export_file import fields_of
 from memoryd.model import DAY, Memory, MemoryType
 from tests.engine.conftest import Clock, Start
 from tests.ramstore import RamStore
@@ -203,6 +204,30 @@ async def test_a_call_that_is_given_up_between_old_and_new_loses_neither(
     found = await engine.get("tea")
     assert found is not None
     assert found.content.startswith("Tea.")
+
+
+@pytest.mark.parametrize("failing", ["put", "delete"])
+async def test_a_store_that_fails_while_a_memory_is_replaced_loses_none(
+    engine: Engine, start: Start, store: RamStore, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """And the same import, repeated, ends what it began, also after a restart."""
+    old, new = made(id="f" * 20, content="Another text.", name="tea"), made(name="tea")
+    await engine.take_in(old)
+
+    async def fail(*given: Any, **options: Any) -> Any:
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, failing, fail)
+        with pytest.raises(StoreError):
+            await engine.take_in(new, overwrite=True)
+    assert old in await exported(engine)
+    async with start() as again:
+        assert old in await exported(again)
+        assert (await again.take_in(new, overwrite=True)).outcome is Outcome.REPLACED
+        assert await exported(again) == [new]
+        assert await again.get("tea") == new
+    assert store.records.keys() == {new.id}
 
 
 async def test_the_same_fact_under_another_id_is_known(engine: Engine) -> None:

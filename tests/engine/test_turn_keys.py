@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.transfer import fields_of, memory_from
+from memoryd.engine.transfer import memory_from
 from memoryd.errors import InvalidInput
+from memoryd.export_file import fields_of
 from memoryd.model import Memory, MemoryType
 from tests.engine.conftest import Start
 

@@ -18,7 +18,7 @@ from memoryd.adapters.chroma.rewrite import STEP_ROWS, NewStore, close
 from memoryd.adapters.chroma.rows import plain_rows
 from memoryd.adapters.chroma.sqlite_read import Unreadable, check_files, count_rows
 from memoryd.errors import StoreError
-from memoryd.ports import Identity, Progress, ReportProgress
+from memoryd.ports import Identity, Progress, Record, ReportProgress
 from memoryd.settings import StoreSettings
 
 
@@ -58,7 +58,9 @@ class BackupJob:
 
     def _write(self, ids: list[str]) -> None:
         if ids:
-            self._writer.add(self._source.get(ids))
+            found = self._source.read(ids)
+            self._writer.add(found.records)
+            self._count -= len(found.unreadable)
             for id in ids:
                 del self._left[id]
 
@@ -87,31 +89,26 @@ def restore(
     progress: ReportProgress,
 ) -> None:
     """Make the store from a backup; the previous store is kept until the next successful start.
-    Raises BackupDamaged or `store_not_empty`; then nothing was changed."""
-    progress(Progress("verifying"))
-    count, head = backup_file.verify(request.path), backup_file.head(request.path)
-    swap.recover(data_dir)
-    _check_empty(request, settings, data_dir)
-    before = Identity(str(head["model"]), int(head["dimension"]))
-    is_usable = before == identity or before.model == NO_MODEL
-    if identity.model == NO_MODEL and before.dimension == identity.dimension:
-        identity, is_usable = before, True
-    others, aside = _other_collections(data_dir, settings)
-    if request.set_aside:  # copy nothing from the replaced store, and delete nothing of it
-        others, aside = (), swap.dated_name(swap.BROKEN)
-    new_store = NewStore(settings, data_dir, identity, others)
-    memories = 0
-    for page in backup_file.read(request.path, STEP_ROWS):
-        progress(Progress("restoring", memories, count))
-        memories += len(page)
-        # Vectors of another model cannot be used: the engine makes new ones.
-        kept = page if is_usable else [type(record)(record.memory) for record in page]
-        new_store.add(plain_rows(kept, identity.dimension))
-    if memories != count:
-        new_store.abandon()
-        raise backup_file.BackupDamaged(
-            f"The backup {request.path} has {memories} memories, not {count}."
-        )
+    Raises FileDamaged, `not_a_backup` or `store_not_empty`; then nothing was changed."""
+    with backup_file.open_backup(request.path) as (reader, header):
+        progress(Progress("verifying"))
+        count = reader.verify()
+        swap.recover(data_dir)
+        _check_empty(request, settings, data_dir)
+        before = Identity(header.model or "", header.dimension or 0)
+        is_usable = before == identity or before.model == NO_MODEL
+        if identity.model == NO_MODEL and before.dimension == identity.dimension:
+            identity, is_usable = before, True
+        others, aside = _other_collections(data_dir, settings)
+        if request.set_aside:  # copy nothing from the replaced store, and delete nothing of it
+            others, aside = (), swap.dated_name(swap.BROKEN)
+        new_store, memories = NewStore(settings, data_dir, identity, others), 0
+        for page in backup_file.read_records(reader, STEP_ROWS):
+            progress(Progress("restoring", memories, count))
+            memories += len(page)
+            # Vectors of another model cannot be used: the engine makes new ones.
+            kept = page if is_usable else [Record(record.memory) for record in page]
+            new_store.add(plain_rows(kept, identity.dimension))
     _copy_others(new_store, settings, data_dir / swap.LIVE, others)
     new_store.close(new_store.ids)
     new_store.finish("restore", aside)

@@ -28,7 +28,7 @@ class Collection:
     """Operations on the one collection; every public call is atomic or fails whole."""
 
     OPERATIONS: ClassVar = frozenset(
-        {"write", "get", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
+        {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
     )
 
     def __init__(
@@ -168,18 +168,19 @@ class Collection:
             call(
                 ids=new.ids[part],
                 documents=new.documents[part],
-                metadatas=new.metadatas[part],
+                metadatas=[meta or None for meta in new.metadatas[part]],  # {} is refused
                 embeddings=np.asarray(new.vectors[part], dtype=np.float32),
             )
 
     def get(self, ids: Sequence[str]) -> list[Record]:
         """The memories among `ids`, with all their passages."""
+        return self.read(ids).records
+
+    def read(self, ids: Sequence[str]) -> rows.Found:
+        """The same, and the rows among `ids` that cannot be read."""
         mains = self.fetch(ids)
-        further = [
-            id for row in mains for id in rows.row_ids(row.id, int(row.meta.get(rows.ROWS, 1)))[1:]
-        ]
-        records, _ = rows.to_records([*mains, *self.fetch(further)])
-        return records
+        further = [id for row in mains for id in rows.row_ids(row.id, rows.row_count(row.meta))[1:]]
+        return rows.to_records([*mains, *self.fetch(further)])
 
     def _delete(self, ids: Sequence[str]) -> set[str]:
         """Remove memories with their passages, and check it; the ids that existed."""
@@ -189,7 +190,7 @@ class Collection:
             found = self._chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])
             for id, meta in zip(found["ids"], found["metadatas"], strict=True):
                 existed.add(id)
-                deleted += rows.row_ids(id, int(meta.get(rows.ROWS, 1)))
+                deleted += rows.row_ids(id, rows.row_count(meta))
         failure: Exception | None = None
         try:
             self.drop(deleted)
@@ -253,7 +254,7 @@ def identity_of(facts: Mapping[str, Any]) -> Identity:
 
 def _surplus_rows(id: str, old: dict[str, Any] | None, new: dict[str, Any]) -> list[str]:
     """Ids of rows that only the previous, longer version of a memory had."""
-    before, after = int((old or {}).get(rows.ROWS, 1)), int(new.get(rows.ROWS, 1))
+    before, after = rows.row_count(old), rows.row_count(new)
     return rows.row_ids(id, before)[after:]
 
 
@@ -287,5 +288,5 @@ def _all_rows(chroma: Any, ids: Sequence[str]) -> list[str]:
     for start in range(0, len(ids), PAGE):
         part = chroma.get(ids=list(ids[start : start + PAGE]), include=["metadatas"])
         for id, meta in zip(part["ids"], part["metadatas"], strict=True):
-            found += rows.row_ids(id, int((meta or {}).get(rows.ROWS, 1)))
+            found += rows.row_ids(id, rows.row_count(meta))
     return found

@@ -20,7 +20,7 @@ from memoryd.adapters.chroma.hnsw_files import is_torn_index
 from memoryd.adapters.chroma.open import newer_schema_error
 from memoryd.adapters.chroma.rows import SCHEMA_KEY
 from memoryd.adapters.chroma.sqlite_read import DATABASE, Unreadable, check_files
-from memoryd.adapters.chroma.swap import LIVE
+from memoryd.adapters.chroma.swap import LIVE, missing_store
 from memoryd.errors import StoreError
 from memoryd.places import try_lock
 
@@ -40,6 +40,8 @@ def inspect(data_dir: Path, backups: Path) -> list[Fault]:
     """The faults of the store in this directory; none if there is no store, or if another process
     has it open. `backups`: the folder that the hint how to restore looks in."""
     store = data_dir / LIVE
+    if message := missing_store(data_dir):
+        return [("store_corrupt", message, restore_hint(data_dir, backups))]
     if not store.exists():
         return []
     try:

@@ -64,7 +64,7 @@ def read_other(
 ) -> tuple[OtherCollection, dict[str, Any], list[Row]]:
     """The collection with its metadata and rows, read from the database; raises Unreadable."""
     facts, found = salvage(folder, other.name)
-    records, _ = to_records(found)
+    records = to_records(found).records
     return other, facts, plain_rows(records, int(facts[DIMENSION_KEY]))
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.adapters.chroma.collection import PAGE, SCHEMA, identity_of
+from memoryd.adapters.chroma.collection import PAGE, SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.open import NO_MODEL, open_embedded
 from memoryd.adapters.chroma.rewrite import NewStore, close
-from memoryd.adapters.chroma.rows import SCHEMA_KEY, plain_rows
+from memoryd.adapters.chroma.rows import SCHEMA_KEY, Row, placeholder, plain_rows
 from memoryd.adapters.chroma.sqlite_read import collection_facts
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
@@ -53,12 +53,21 @@ def remodel(
         previous.add(records)
         waiting = [Record(record.memory) for record in records]
         new_store.add(plain_rows(waiting, identity.dimension))
+    unreadable = _unreadable(source, new_store.ids, identity.dimension)
+    new_store.add(unreadable)
     for _ in new_store.copy_others(source):
         progress(Progress("changing the model", len(ids), len(ids)))
-    new_store.close(ids)
+    new_store.close([*ids, *(row.id for row in unreadable)])
     close(source, folder)
     previous.save(LocalSnapshotFile(data_dir / PREVIOUS_VECTORS), source.made_for)
     new_store.finish("model")
+
+
+def _unreadable(source: Collection, memories: set[str], dimension: int) -> list[Row]:
+    """The rows that belong to none of these memories, for the new model."""
+    ids = [id for id in source.ids() if id.partition("#")[0] not in memories]
+    vector = placeholder(dimension)
+    return [Row(row.id, row.document, row.meta, vector) for row in source.fetch(ids)]
 
 
 class _PreviousVectors:

@@ -20,7 +20,7 @@ from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.hnsw_files import scrub
 from memoryd.adapters.chroma.open import create_other_collection, open_embedded
 from memoryd.adapters.chroma.other_collections import OtherCollection, check_all_kept
-from memoryd.adapters.chroma.rows import OF, ROWS, Row, row_ids
+from memoryd.adapters.chroma.rows import OF, Row, row_count, row_ids
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.errors import StoreError
 from memoryd.ports import Identity
@@ -246,4 +246,4 @@ class Rewrite:
 
     def _rows_of(self, memories: list[str]) -> Iterator[str]:
         for row in self._source.fetch(memories):
-            yield from row_ids(row.id, int(row.meta.get(ROWS, 1)))
+            yield from row_ids(row.id, row_count(row.meta))

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,12 +161,20 @@ def plain_rows(records: Iterable[Record], dimension: int) -> list[Row]:
     return [Row(*row) for row in columns]
 
 
-def to_records(rows: Iterable[Row]) -> tuple[list[Record], list[str]]:
-    """The memories that the rows make up, and ids of rows that belong to none of them.
+class Found(NamedTuple):
+    """What some rows make up."""
 
-    A row outlives its memory when a kill comes between the two calls of an update that
-    leaves fewer passages.
-    """
+    records: list[Record]
+    # Ids of rows that belong to no memory. A row outlives its memory when a kill comes between the
+    # two calls of an update that leaves fewer passages.
+    orphans: list[str]
+    # By id, why a row is not a memory. Another program wrote it, or it was damaged: it is reported,
+    # and kept with its passages.
+    unreadable: dict[str, str]
+
+
+def to_records(rows: Iterable[Row]) -> Found:
+    """The memories that the rows make up, and what else is among the rows."""
     mains: list[Row] = []
     further: dict[str, dict[str, Row]] = {}
     for row in rows:
@@ -175,8 +183,21 @@ def to_records(rows: Iterable[Row]) -> tuple[list[Record], list[str]]:
             mains.append(row)
         else:
             further.setdefault(str(owner), {})[row.id] = row
-    records = [_record(row, further.get(row.id, {})) for row in mains]
-    return records, list(_orphans(mains, further))
+    records: list[Record] = []
+    unreadable: dict[str, str] = {}
+    for row in mains:
+        try:
+            records.append(_record(row, further.get(row.id, {})))
+        except (KeyError, TypeError, ValueError):
+            unreadable[row.id] = _fault(row.meta)
+            further.pop(row.id, None)
+    return Found(records, list(_orphans(mains, further)), unreadable)
+
+
+def _fault(meta: Mapping[str, Any]) -> str:
+    """Why a row with this metadata is not a memory; without its values, which may be private."""
+    missing = [key for key in (TYPE, CREATED) if key not in meta]
+    return f"it has no {missing[0]}" if missing else "its metadata is damaged"
 
 
 def _record(row: Row, further: Mapping[str, Row]) -> Record:
@@ -188,14 +209,15 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
         created_at=round(float(meta[CREATED]), MICRO),
         expires_at=None if meta.get(EXPIRES) is None else round(float(meta[EXPIRES]), MICRO),
         metadata=_user(meta),
-        name=meta.get(NAME),
-        session_id=meta.get(SESSION),
+        name=_label(meta, NAME),
+        session_id=_label(meta, SESSION),
         pinned=bool(meta.get(PINNED, False)),
     )
     revision = int(meta.get(REVISION, 0))
     if meta.get(PENDING):
         return Record(memory, revision=revision)
-    found = [row, *(further[id] for id in row_ids(row.id, _rows(row))[1:] if id in further)]
+    ids = row_ids(row.id, row_count(meta))[1:]
+    found = [row, *(further[id] for id in ids if id in further)]
     spans = [_span(part.meta, len(content)) for part in found]
     vectors = [part.vector for part in found]
     if not all(abs(float(np.linalg.norm(vector)) - 1.0) < UNIT for vector in vectors):
@@ -204,8 +226,17 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
     return Record(memory, passages, revision)
 
 
-def _rows(row: Row) -> int:
-    return int(row.meta.get(ROWS, 1))
+def row_count(meta: Mapping[str, Any] | None) -> int:
+    """How many rows the memory with this metadata has."""
+    count = (meta or {}).get(ROWS, 1)
+    return count if isinstance(count, int) else 1
+
+
+def _label(meta: Mapping[str, Any], key: str) -> str | None:
+    value = meta.get(key)
+    if not isinstance(value, str | None):
+        raise TypeError(key)
+    return value
 
 
 def _user(meta: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -216,7 +247,7 @@ def _user(meta: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _orphans(mains: list[Row], further: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
-    expected = {row.id: set(row_ids(row.id, _rows(row))) for row in mains}
+    expected = {row.id: set(row_ids(row.id, row_count(row.meta))) for row in mains}
     for owner, parts in further.items():
         yield from (id for id in parts if id not in expected.get(owner, set()))
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.disk_errors import disk_error
-from memoryd.adapters.chroma.rows import REVISION, TYPE
-from memoryd.adapters.chroma.swap import CLEAN, MARK
+from memoryd.adapters.chroma.rows import OF, REVISION, TYPE
+from memoryd.adapters.chroma.swap import CLEAN, MADE, MARK
 from memoryd.errors import StoreError
 
 DATABASE = "chroma.sqlite3"
@@ -36,7 +36,13 @@ REVISIONS_QUERY = (
 )
 COUNT_QUERY = (
     "SELECT COUNT(*) FROM embedding_metadata m JOIN embeddings e ON e.id = m.id "
-    "WHERE m.key = ? AND e.segment_id = ?"
+    "WHERE m.key = ? AND m.string_value IS NOT NULL AND e.segment_id = ?"
+)
+TOTAL_QUERY = "SELECT COUNT(*) FROM embeddings WHERE segment_id = ?"
+# Rows that are neither a memory nor a passage of one.
+UNREADABLE_QUERY = (
+    "SELECT embedding_id FROM embeddings e WHERE segment_id = ? AND NOT EXISTS "
+    "(SELECT 1 FROM embedding_metadata WHERE id = e.id AND key IN (?, ?))"
 )
 # The rows of the queue that are not in the tables yet.
 QUEUED_QUERY = (
@@ -118,7 +124,7 @@ def _has_no_tables(header: bytes) -> bool:
 
 def _was_used(folder: Path) -> bool:
     """Whether a store was in this folder: it left an index, a write-ahead log or our marks."""
-    names = (MARK, CLEAN, f"{DATABASE}-wal")
+    names = (MARK, CLEAN, f"{DATABASE}-wal", f"../{MADE}")
     return any((folder / name).exists() for name in names) or any(
         entry.is_dir() for entry in folder.iterdir()
     )
@@ -307,8 +313,8 @@ def _rows(found: dict[str, _RawRow], dimension: int) -> Iterator[rows.Row]:
 
 
 def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
-    """By id, the revision of every memory of this collection, 0 for one with queued operations;
-    None unless every memory has a revision."""
+    """By id, the revision of every memory of this collection, 0 for one with queued operations and
+    for a row that is not a memory; None unless every memory has a revision."""
     if not path.exists():
         return None
     try:
@@ -319,8 +325,19 @@ def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
             topic, segment = f"%/{ours[0]}", ours[1]
             known: dict[str, int] = dict(connection.execute(REVISIONS_QUERY, (REVISION, segment)))
             (memories,) = connection.execute(COUNT_QUERY, (TYPE, segment)).fetchone()
+            unreadable = _unreadable_ids(connection, segment, memories)
+            known |= dict.fromkeys(unreadable, 0)
             for (id,) in connection.execute(QUEUED_QUERY, (topic, segment)):
                 known[str(id).partition("#")[0]] = 0
     except sqlite3.Error:
         return None  # opening the store finds and reports the fault
-    return known if memories <= len(known) else None
+    return known if memories <= len(known) - len(unreadable) else None
+
+
+def _unreadable_ids(connection: sqlite3.Connection, segment: str, memories: int) -> list[str]:
+    """The ids of rows that are not part of a memory. Counted first, which is five times as fast."""
+    (total,) = connection.execute(TOTAL_QUERY, (segment,)).fetchone()
+    (passages,) = connection.execute(COUNT_QUERY, (OF, segment)).fetchone()
+    if total == memories + passages:
+        return []
+    return [str(id) for (id,) in connection.execute(UNREADABLE_QUERY, (segment, TYPE, OF))]

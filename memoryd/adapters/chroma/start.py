@@ -84,6 +84,7 @@ def start(
             swap.drop_old(data_dir)
         if not swap.read_mark(data_dir / LIVE):
             swap.write_mark(data_dir / LIVE, "made")
+        swap.note_made(data_dir)
     except OSError as exc:
         error = permission_error(exc) or to_memoryd_error(exc, data_dir)
         hint = FULL_HINT if error.code == FULL.code else error.hint
@@ -106,6 +107,8 @@ def _open_or_repair(
     crashes: int,
 ) -> Collection:
     folder = data_dir / LIVE
+    if message := swap.missing_store(data_dir):
+        raise _corrupt_error(message)
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700)
     try:
@@ -190,7 +193,7 @@ def _repair(
     try:
         others = other_collections(data_dir / LIVE, settings.collection)
         facts, rows_found = salvage(data_dir / LIVE, settings.collection)
-        records, _ = rows.to_records(rows_found)
+        records = rows.to_records(rows_found).records
         other_rows = [read_other(data_dir / LIVE, it) for it in others if it.made_here]
     except Unreadable as exc:
         raise _corrupt_error(

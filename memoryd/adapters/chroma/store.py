@@ -18,11 +18,12 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from memoryd.adapters.backup_file import newest_in, write_backup
 from memoryd.adapters.chroma.backup import Restore
-from memoryd.adapters.chroma.rows import Row, to_records
+from memoryd.adapters.chroma.rows import Found, Row, to_records
 from memoryd.adapters.chroma.worker_client import MAX_TRIES, WorkerClient
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.fair import CALLER, FairQueue
@@ -30,9 +31,11 @@ from memoryd.ports import Backup, Identity, Record, Watch
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
+log = structlog.get_logger()
 GROUP_ROWS = 128  # rows in one commit: about 0.1 s that a read may have to wait
 SHARED_ROWS = 32  # while several callers wait
 SCAN_PAGE = 1000
+MAX_NAMED = 20  # unreadable rows that are named; the others are counted
 LOST_CODES = (
     "store_gone",
     "store_corrupt",
@@ -65,24 +68,29 @@ class ChromaStore:
         self._group: list[_Write] = []  # being committed
         self._has_writes = anyio.Event()
         self._closed = False
+        self._unreadable: dict[str, str] = {}  # id of a row: why it is not a memory
         self._job = anyio.Lock()
         self._committing = anyio.Lock()
         # Shielded: a cancelled caller still waits for commits that are under way.
         self._commit_scope = anyio.CancelScope(shield=True)
 
     async def put(self, record: Record, *, new: bool = False) -> None:
+        # An unreadable row may have its id: adding would leave that one as it is.
+        new = new and record.memory.id not in self._unreadable
         await self._write(_Write(added=[record]) if new else _Write(replaced=[record]))
+        self._unreadable.pop(record.memory.id, None)
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
-        found: list[Record] = await self._worker.call("get", list(ids))
-        return found
+        found: Found = await self._worker.call("read", list(ids))
+        self._report_unreadable(found.unreadable)
+        return found.records
 
     async def delete(self, ids: Sequence[str]) -> set[str]:
         return (await self._write(_Write(to_delete=list(ids)))).deleted
 
     async def expired(self, now: float, limit: int) -> list[str]:
-        due: list[str] = await self._worker.call("expired", now, limit)
-        return due
+        due: list[str] = await self._worker.call("expired", now, limit + len(self._unreadable))
+        return [id for id in due if id not in self._unreadable][:limit]
 
     async def nearest(
         self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None = None
@@ -105,11 +113,21 @@ class ChromaStore:
             offset += len(page)
             whole = [row for row in page if not row.is_part]
             held += [row for row in page if row.is_part]
-            yield to_records(whole)[0]
-        records, orphans = to_records(held)
-        yield records
+            found = to_records(whole)
+            self._report_unreadable(found.unreadable)
+            yield found.records
+        found = to_records(held)
+        self._report_unreadable(found.unreadable)
+        yield found.records
+        orphans = [id for id in found.orphans if id.partition("#")[0] not in self._unreadable]
         if orphans:
             await self._worker.call("drop", orphans)
+
+    def _report_unreadable(self, found: Mapping[str, str]) -> None:
+        new = {id: why for id, why in found.items() if id not in self._unreadable}
+        self._unreadable |= new
+        if new:
+            log.warning("rows_unreadable", count=len(new), rows=_first(new))
 
     async def count(self) -> int:
         total: int = await self._worker.call("count")
@@ -154,6 +172,7 @@ class ChromaStore:
                     code="rescue_incomplete",
                     hint=f"Keep that file, and later run: memoryd restore {made.path}",
                 ) from exc
+            self._unreadable.clear()
         return made
 
     async def _check_lost(self) -> None:
@@ -190,7 +209,11 @@ class ChromaStore:
 
     async def status(self) -> Mapping[str, object]:
         facts: dict[str, object] = await self._worker.call("facts")
-        return facts | {"restarts": self._worker.restarts}
+        facts |= {"restarts": self._worker.restarts}
+        if self._unreadable:
+            named = {"count": len(self._unreadable), "rows": _first(self._unreadable)}
+            facts |= {"unreadable": named}
+        return facts
 
     async def close(self) -> None:
         """Commit the waiting writes, then end the worker."""
@@ -267,6 +290,11 @@ class ChromaStore:
                 write.deleted = deleted.intersection(write.to_delete)
 
 
+def _first(unreadable: Mapping[str, str]) -> dict[str, str]:
+    """Some of these, with ids that are short whoever chose them."""
+    return {id[:40]: why for id, why in list(unreadable.items())[:MAX_NAMED]}
+
+
 @asynccontextmanager
 async def open_chroma(
     settings: StoreSettings,
@@ -279,7 +307,7 @@ async def open_chroma(
     backups: Path | None = None,
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block. Raises StoreBusy, StoreMismatch, StoreUnavailable.
-    `restore`: make it from a backup first; raises BackupDamaged. `remodelling`: rewrite a store of
+    `restore`: make it from a backup first. `remodelling`: rewrite a store of
     another model for this one; every memory then waits for its vector. `progress`: called while a
     slow opening goes on, also when a worker is replaced, and with None at its end. `backups`: their
     folder, if it is not in the data directory."""

@@ -23,6 +23,7 @@ LIVE, NEW, OLD, TRASH = "store", "store.new", "store.old", "store.trash"
 ASIDE = "backups"  # where replaced stores are kept that a person may want back
 KEPT_ASIDE = 3
 MARK = "rewritten.json"  # written when a store is complete: when and why it was made
+MADE = "store.made"  # next to the store: one was made here, so it must not be missing
 CLEAN = "clean"  # closed in order: the next start need not check every row
 BROKEN, OLDER = "store.broken-", "store.schema-"
 
@@ -78,6 +79,21 @@ def read_mark(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def note_made(data_dir: Path) -> None:
+    """Record that the directory has a store. Call it once the store was opened successfully."""
+    files.touch(data_dir / MADE)
+
+
+def missing_store(data_dir: Path) -> str:
+    """What to say if the store was deleted or moved away; "" if it is there or there was none."""
+    if (data_dir / LIVE).exists() or not (data_dir / MADE).exists():
+        return ""
+    return (
+        f"The store {data_dir / LIVE} is missing. To start with an empty one, delete "
+        f"{data_dir / MADE}."
+    )
 
 
 def drop_old(data_dir: Path) -> None:

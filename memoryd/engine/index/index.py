@@ -51,7 +51,8 @@ class Index:
         self._speakers = Speakers()
         self._pending: set[int] = set()  # slots of memories without a vector
         self._ids: dict[str, int] = {}
-        self._names: dict[str, int] = {}
+        self._names: dict[str, int] = {}  # the slot of the newest memory with a name
+        self._also_named: dict[str, list[int]] = {}  # the slots of others with it, older first
         self._facts: dict[bytes, set[int]] = {}
         self.slot_versions: SlotVersions[Entry] = SlotVersions()
         self._layout: Layout | None = None
@@ -93,6 +94,12 @@ class Index:
 
     def named(self, name: str) -> Memory | None:
         return self._memory(self._names.get(name))
+
+    def all_named(self, name: str) -> list[Memory]:
+        """The newest memory with this name, and others: one that has expired, or one whose
+        replacement was interrupted."""
+        slots = [self._names.get(name), *self._also_named.get(name, ())]
+        return [memory for slot in slots if (memory := self._memory(slot))]
 
     def facts(self, content: str, session_id: str | None) -> list[Memory]:
         """The facts with exactly this content in this session; they may differ in name."""
@@ -157,7 +164,7 @@ class Index:
         self._speakers.put(slot, who(memory))
         self._ids[memory.id] = slot
         if memory.name is not None:
-            self._names[memory.name] = slot
+            self._take_name(memory.name, slot)
         if memory.type is MemoryType.FACT:
             self._facts.setdefault(fact_key(memory.content, memory.session_id), set()).add(slot)
 
@@ -176,8 +183,8 @@ class Index:
         self._vectors.remove(entry.rows)
         self._pending.discard(slot)
         self._columns.clear(slot, memory)
-        if memory.name is not None and self._names.get(memory.name) == slot:
-            del self._names[memory.name]
+        if memory.name is not None:
+            self._release_name(memory.name, slot)
         key = fact_key(memory.content, memory.session_id)
         self._facts.get(key, set()).discard(slot)
         if not self._facts.get(key, True):
@@ -185,6 +192,22 @@ class Index:
         self._entries[slot] = None
         self._free.append(slot)
         return True
+
+    def _take_name(self, name: str, slot: int) -> None:
+        if (before := self._names.get(name)) is not None:
+            self._also_named.setdefault(name, []).append(before)
+        self._names[name] = slot
+
+    def _release_name(self, name: str, slot: int) -> None:
+        others = self._also_named.get(name, [])
+        if self._names[name] != slot:
+            others.remove(slot)
+        elif others:
+            self._names[name] = others.pop()
+        else:
+            del self._names[name]
+        if not others:
+            self._also_named.pop(name, None)
 
     def view(
         self,

@@ -15,11 +15,11 @@ from typing import Any
 import anyio
 import pytest
 
-from memoryd.adapters.backup_file import BackupWriter, all_in, head, rotate, verify
+from memoryd.adapters.backup_file import BackupWriter, all_in, open_backup, rotate, verify
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.cli.main import main
-from memoryd.errors import StoreError
+from memoryd.errors import InvalidInput, StoreError
 from memoryd.ports import Identity
 from memoryd.settings import BackupSettings, StoreSettings
 from tests.adapters.chroma.test_contract import (
@@ -112,10 +112,10 @@ async def test_a_damaged_file_is_refused_and_nothing_changed(tmp_path: Path, dam
     if damage in damaged:
         path.write_bytes(damaged[damage])
     asked = Restore(path, replace=True)
-    with pytest.raises(StoreError) as refused:
+    with pytest.raises(InvalidInput) as refused:
         async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY, asked):
             pass
-    assert refused.value.code == "backup_damaged"
+    assert refused.value.code == ("file_unreadable" if damage == "missing" else "file_damaged")
     assert str(path) in refused.value.message
     async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY) as store:
         assert len(await all_of(store)) == 22
@@ -237,7 +237,9 @@ def test_what_counts_is_which_was_made_later_not_what_its_clock_said(tmp_path: P
     ahead = made_at(tmp_path, NOON + 900 * DAY, keep=9)
     right = [made_at(tmp_path, NOON - n * 60, keep=9) for n in range(3)]
     assert all_in(tmp_path) == [ahead, *right]
-    assert [head(path)["created_at"] for path in right] == [NOON - n * 60 for n in range(3)]
+    for n, path in enumerate(right):
+        with open_backup(path) as (_, header):
+            assert header.created_at == NOON - n * 60
 
 
 @pytest.fixture
@@ -287,7 +289,7 @@ def test_the_verbs_back_up_purge_and_restore(
     assert daemon.status()["memories"]["fact"] == 1
     found = daemon.tool("search_memories", query="the first")["results"]
     assert found[0]["content"] == "the first"
-    assert "damaged" in run("restore", str(daemon.log), "--replace", code=1)
+    assert "is not an export or a backup" in run("restore", str(daemon.log), "--replace", code=1)
     where = ["--data-dir", str(tmp_path / "typo"), "--socket", str(tmp_path / "nobody")]
     for verb in ("backup", "purge", "export", "forget x", "forget --everything --yes"):
         assert "There are no memories in" in run(*verb.split(), code=1)

@@ -37,7 +37,7 @@ if sys.argv[2] == "migrates":
 from tests.adapters.chroma.worker_stores import open_store
 opened = open_store(Path(sys.argv[1]))
 import json
-records, _ = rows.to_records(opened.method("page")(0, 100))
+records, *_ = rows.to_records(opened.method("page")(0, 100))
 print(json.dumps([opened.facts(), {r.memory.id: r.memory.session_id for r in records},
                   [len(r.passages) for r in records]]))
 opened.close()

@@ -61,8 +61,8 @@ def rewrite(opened: WorkerStore) -> None:
 
 def contents(opened: WorkerStore) -> dict[str, str]:
     """Every memory of the store as text, with the number of its vectors."""
-    found, orphans = to_records(opened.method("page")(0, 10_000))
-    assert orphans == []
+    found, orphans, unreadable = to_records(opened.method("page")(0, 10_000))
+    assert (orphans, unreadable) == ([], {})
     return {r.memory.id: f"{r.memory.content} {len(r.passages)}" for r in found}
 
 
