@@ -25,6 +25,7 @@ WORKER_LOCK = "lock"  # held by the store worker, which has ChromaDB open
 MAX_FILE_BYTES = 16_384  # read of a record or note
 STARTING, LISTENING = "starting", "listening"
 MANAGED = "managed"  # the service manager listens, and starts a daemon on the first connection
+JOURNAL = "journal"  # in place of the log's path: the daemon logs to the journal of systemd
 ANNOUNCEMENT = "memoryd-daemon "  # prefix of the line on stderr that says where a daemon listens
 
 

@@ -7,7 +7,9 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -16,42 +18,65 @@ import structlog
 from structlog.typing import Processor
 
 from memoryd import files
-from memoryd.errors import UnsafeFiles
+from memoryd.errors import MemorydError, UnsafeFiles
+from memoryd.settings import LogSettings
 
-LOG_BYTES, LOG_BACKUPS = 5_000_000, 3
 
-
-def log_to_stderr(level: int = logging.INFO) -> None:
+def log_to_stderr(settings: LogSettings) -> None:
     """Log to stderr, with colours on a terminal, else as JSON. Call before anything else runs."""
     on_terminal = sys.stderr.isatty()
     render = structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
-    _configure(render, structlog.PrintLoggerFactory(sys.stderr), level)
+    _configure(render, structlog.PrintLoggerFactory(sys.stderr), _level(settings))
     _quiet_libraries()
 
 
-def log_to_file(path: Path, level: int = logging.INFO) -> None:
+def log_to_file(path: Path, settings: LogSettings) -> None:
     """Log as JSON to a private file that is rotated. UnsafeFiles if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_BACKUPS)
+        handler = RotatingLog(path, maxBytes=settings.max_bytes, backupCount=settings.keep)
     except OSError as exc:
         raise UnsafeFiles(
             f"The log {path} cannot be written: {exc.strerror}.",
             code="log_unwritable",
             hint="Check what is at that path and remove it, or choose another --log-file.",
         ) from exc
-    own = logging.Logger("memoryd", level)
+    own = logging.Logger("memoryd", _level(settings))
     own.addHandler(handler)
-    _configure(structlog.processors.JSONRenderer(), lambda *names: own, level)
+    _configure(structlog.processors.JSONRenderer(), lambda *names: own, _level(settings))
     _quiet_libraries()
 
 
-class _LogFile(RotatingFileHandler):
+@contextmanager
+def stage(name: str) -> Iterator[dict[str, object]]:
+    """Log how long the block, a stage of the start, takes. What the block puts into the dictionary
+    is logged with it."""
+    facts: dict[str, object] = {}
+    started = time.perf_counter()
+    try:
+        yield facts
+    except BaseException as exc:
+        facts["error"] = exc.code if isinstance(exc, MemorydError) else type(exc).__name__
+        raise
+    finally:
+        log_stage(name, time.perf_counter() - started, **facts)
+
+
+def log_stage(name: str, seconds: float, **facts: object) -> None:
+    """Log a stage of the start that was measured elsewhere."""
+    structlog.get_logger().info("stage", stage=name, ms=round(1000 * seconds, 1), **facts)
+
+
+class RotatingLog(RotatingFileHandler):
     """Opens the log safely (see `files`), also after each rotation."""
 
     def _open(self) -> io.TextIOWrapper:
         handle = files.open_file(Path(self.baseFilename), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         return io.TextIOWrapper(os.fdopen(handle, "ab"), encoding="utf-8", errors="replace")
+
+
+def _level(settings: LogSettings) -> int:
+    return logging.getLevelNamesMapping()[settings.level.upper()]
 
 
 def _configure(render: Processor, factory: Callable[..., Any], level: int) -> None:

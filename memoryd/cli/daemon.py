@@ -49,18 +49,21 @@ def serve(options: argparse.Namespace) -> int:
     """Run the daemon until it is told to stop."""
     from memoryd.owner import announce, own, say
 
+    began = [time.perf_counter()]  # of each stage of the start until there is a log
     os.umask(0o077)  # only the owner can read what is created from here on
     forbid_core_dumps()
     config = settings(options)
     note_config(options, config.memory.path)
+    began.append(time.perf_counter())
     try:
         with own(config.memory.path) as owner:
             owner.starting(options.log_file)
+            began.append(time.perf_counter())
             # Late: a second daemon is refused before it loads all this.
             from memoryd.daemon import run
 
             listen = named_socket(given(options))
-            return run(config, owner, socket=listen, log_file=options.log_file)
+            return run(config, owner, socket=listen, log_file=options.log_file, began=began)
     except StoreBusy as exc:
         say(exc)
         if options.log_file and (first := daemon_record.read(config.memory.path)):

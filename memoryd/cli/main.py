@@ -103,9 +103,12 @@ def _add_daemon_verbs(verbs: Verbs) -> None:
     status = _add(verbs, "status", "daemon:status", "show what the daemon does and holds")
     stop = _add(verbs, "stop", "daemon:stop", "stop the daemon once its calls are done")
     stop.add_argument("--kill", action="store_true", help="kill a daemon that hangs")
-    logs = _add(verbs, "logs", "logs:logs", "show the log of a daemon in the background")
+    logs = _add(verbs, "logs", "logs:logs", "show the daemon's log")
     logs.add_argument(
         "-n", "--lines", type=values.count, default=50, metavar="N", help="how many lines"
+    )
+    logs.add_argument(
+        "--level", choices=values.LOG_LEVELS, metavar="LEVEL", help="only this level and above"
     )
     logs.add_argument("-f", "--follow", action="store_true", help="show new lines as they come")
     _add_json(start, restart, status, stop, logs)

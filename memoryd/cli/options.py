@@ -25,6 +25,7 @@ SENTENCES = (
     (r"ambiguous option: (\S+) could match (.+)", r"\1 could be any of \2."),
     (r"argument ([^:]+): (.+)", r"\1: \2."),
 )
+LOG_LEVELS = ("debug", "info", "warning", "error")  # of `log.level`, the least important first
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 

@@ -15,6 +15,7 @@ from anyio.abc import TaskStatus
 from memoryd.engine.engine import Engine
 from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.errors import MemorydError
+from memoryd.logs import stage
 from memoryd.ports import Encoder, Reranker, Snapshot, SnapshotFile
 from memoryd.settings import Config
 from memoryd.tasks import task_group
@@ -56,7 +57,8 @@ async def _previous_model(
         snapshot_file.clear()
         return None
     model = str(found.about["model"])
-    encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
+    with stage("previous_model"):
+        encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
     if encoder is None:
         log.warning("former_model_missing", model=model)
         return None
@@ -97,7 +99,9 @@ async def serve_reranker(engine: Engine, folder: str) -> None:
     engine.attach_reranker(None, "The rerank model is being loaded.")
     try:
         load = partial(guarded, partial(_load_reranker, folder), "The rerank model")
-        engine.attach_reranker(await anyio.to_thread.run_sync(load, abandon_on_cancel=True))
+        with stage("rerank_model"):
+            reranker = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+        engine.attach_reranker(reranker)
     except MemorydError as exc:
         log.warning("rerank_model_unusable", code=exc.code, error=reason_of(exc))
         engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())

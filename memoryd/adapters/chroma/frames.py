@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import threading
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
@@ -22,10 +23,20 @@ def encode_frame(message: object) -> bytes:
     return HEADER.pack(len(body)) + body
 
 
-def write_frame(stream: BinaryIO, message: object) -> None:
-    """Write one message and flush it."""
-    stream.write(encode_frame(message))
-    stream.flush()
+class FrameWriter:
+    """Writes messages of any thread, one after the other."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        # Reentrant: a finalizer may run here, on the thread that writes, and report its failure.
+        self._lock = threading.RLock()
+
+    def write(self, message: object) -> None:
+        """Write one message and flush it. OSError if the other side closed the pipe."""
+        frame = encode_frame(message)
+        with self._lock:
+            self._stream.write(frame)
+            self._stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> Any:

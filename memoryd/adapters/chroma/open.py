@@ -17,6 +17,7 @@ from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
 from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
 from memoryd.adapters.chroma.sqlite_read import DATABASE, enable_wal, read_revisions
+from memoryd.adapters.chroma.worker_events import stage
 from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
@@ -37,7 +38,8 @@ def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | No
     written = max(0, written - sum(other.rows for other in others))  # their rows are not dead
     revisions = read_revisions(folder / DATABASE, settings.collection)
     os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
-    import chromadb
+    with stage("import"):
+        import chromadb
 
     def connect() -> Any:
         return chromadb.PersistentClient(str(folder), settings=_client_settings())
