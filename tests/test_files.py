@@ -32,6 +32,7 @@ from memoryd.launch.target import may_set_path
 from memoryd.owner import own
 from memoryd.ports import Identity, Seen, Snapshot
 from memoryd.service.manager import write as write_unit
+from memoryd.settings import LogSettings
 from tests.homes import MEMORYD, Home
 from tests.processes import environment
 
@@ -161,11 +162,11 @@ def erase_in_snapshot(folder: Path) -> None:
 
 
 def write_log(folder: Path) -> None:
-    logs._LogFile(folder / "daemon.log").close()
+    logs.RotatingLog(folder / "daemon.log").close()
 
 
 def rotate_log(folder: Path) -> None:
-    log = logs._LogFile(folder / "rotated.log", maxBytes=1, backupCount=2)
+    log = logs.RotatingLog(folder / "rotated.log", maxBytes=1, backupCount=2)
     try:
         log.doRollover()
         log.doRollover()
@@ -351,7 +352,7 @@ def test_a_log_that_turns_into_a_link_while_it_is_used_is_not_written_through(
     folder: Path, victim: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After a rotation the log is opened anew; the daemon goes on, and stderr says why."""
-    log = logs._LogFile(folder / "daemon.log", maxBytes=1, backupCount=1)
+    log = logs.RotatingLog(folder / "daemon.log", maxBytes=1, backupCount=1)
 
     def rotate(source: str, target: str) -> None:
         os.rename(source, target)
@@ -368,7 +369,7 @@ def test_a_log_that_turns_into_a_link_while_it_is_used_is_not_written_through(
 def test_an_unusable_log_is_an_error_of_ours(folder: Path) -> None:
     (folder / "daemon.log").mkdir()
     with pytest.raises(UnsafeFiles) as caught:
-        logs.log_to_file(folder / "daemon.log")
+        logs.log_to_file(folder / "daemon.log", LogSettings())
     assert caught.value.code == "log_unwritable"
 
 

@@ -210,7 +210,10 @@ def _facts(found: Status) -> dict[str, str]:
     for tool, figures in found.get("calls", {}).items():
         times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"
         failed = f", {figures['errors']} failed" if figures["errors"] else ""
-        facts[tool] = f"{figures['calls']} calls{failed}, {times}"
+        steps = ", ".join(f"{name} {ms:g}" for name, ms in figures.get("steps_p50_ms", {}).items())
+        facts[tool] = f"{figures['calls']} calls{failed}, {times}" + (
+            f" ({steps})" if steps else ""
+        )
     facts["RAM"] = size(found["resident_bytes"])
     disk = f"{size(found['disk_bytes'])} in {found['data_dir']}"
     facts["disk"] = f"{disk}, {size(found['disk_free_bytes'])} free"

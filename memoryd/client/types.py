@@ -120,6 +120,7 @@ class CallFigures(TypedDict):
     errors: int
     p50_ms: float
     p99_ms: float
+    steps_p50_ms: NotRequired[dict[str, float]]  # of a search, by step
 
 
 class Status(TypedDict):

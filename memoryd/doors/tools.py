@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from memoryd.doors import owner, render
+from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.sessions import (
@@ -110,7 +111,9 @@ def _check_local(name: str) -> None:
 
 
 async def _search(engine: Engine, given: Arguments) -> Arguments:
-    return render.page(_bounded(await engine.search(given.pop("query", ""), **given)), engine.zone)
+    found = _bounded(await engine.search(given.pop("query", ""), **given))
+    note_steps(found.timings)
+    return render.page(found, engine.zone, explain=given.get("explain") is True)
 
 
 def _bounded(page: Page) -> Page:

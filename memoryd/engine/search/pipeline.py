@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
-from memoryd.engine.index.view import Signals, View
+from memoryd.engine.index.view import View
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.search import rank
 from memoryd.engine.search.fold import Folder, within
@@ -43,6 +43,7 @@ class Candidate:
     entry: Entry
     key: float
     why: Why
+    row: int  # of the passage that matches best
     nudge: float = 0.0
     rerank_change: float = 0.0
 
@@ -67,7 +68,6 @@ class SearchState:
     reranker: Reranker | None = None
     view: View | None = None
     slot_cosines: Floats | None = None  # computed outside of the index; None: use its vectors
-    signals: Signals | None = None
     tries: int = 0
     candidate_count: int = 0  # how many to rank
     candidates: list[Candidate] = field(default_factory=list)
@@ -122,6 +122,9 @@ async def fuse(state: SearchState) -> bool:
     """Rank by meaning and words; true if a candidate was changed or removed meanwhile."""
     view = state.view
     assert view is not None
+    if not state.candidate_count:
+        spare = state.settings.rerank_top if state.reranker else 10
+        state.candidate_count = state.limit * SPARE + spare
     ranked = await anyio.to_thread.run_sync(_ranked, state, view)
     slots = [int(slot) for slot in ranked.slots]
     seen = [state.index.as_seen(slot, view) for slot in slots]
@@ -130,8 +133,10 @@ async def fuse(state: SearchState) -> bool:
         return True
     # After the last try, changed memories are returned as the view saw them; forgotten ones never.
     state.candidates = [
-        Candidate(slot, entry, float(key), Why(*map(float, parts)))
-        for slot, (entry, _), key, parts in zip(slots, seen, ranked.keys, ranked.parts, strict=True)
+        Candidate(slot, entry, float(key), Why(*map(float, parts)), int(row))
+        for slot, (entry, _), key, parts, row in zip(
+            slots, seen, ranked.keys, ranked.parts, ranked.rows, strict=True
+        )
         if entry is not None
     ]
     return False
@@ -139,14 +144,9 @@ async def fuse(state: SearchState) -> bool:
 
 def _ranked(state: SearchState, view: View) -> rank.Ranked:
     """Compute both signals and fuse them. Runs on a thread."""
-    if not state.candidate_count:
-        state.candidate_count = state.limit * SPARE + (
-            state.settings.rerank_top if state.reranker else 10
-        )
-    state.signals = view.signals(
-        state.vector, state.slot_cosines, max(rank.POOL, state.candidate_count)
-    )
-    return rank.fuse(view, state.signals, state.settings, state.candidate_count)
+    pool = max(rank.POOL, state.candidate_count)
+    signals = view.signals(state.vector, state.slot_cosines, pool)
+    return rank.fuse(view, signals, state.settings, state.candidate_count)
 
 
 async def boost(state: SearchState) -> None:
@@ -183,7 +183,7 @@ async def rerank(state: SearchState) -> None:
     if state.reranker is None or not state.candidates:
         return
     top = state.candidates[: state.settings.rerank_top]
-    texts = [_rerank_text(state, found) for found in top]
+    texts = [_rerank_text(found) for found in top]
     try:
         marks = await anyio.to_thread.run_sync(state.reranker.marks, state.text, texts)
     except EmbedError as exc:
@@ -230,23 +230,21 @@ def _folded(state: SearchState) -> list[Hit]:
         if twin is not None:
             hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
             continue
-        passage = _best_text(state, found) if len(found.entry.rows) > 1 else None
+        passage = _best_text(found) if len(found.entry.rows) > 1 else None
         why = replace(found.why, recency=found.nudge, rerank=found.rerank_change)
         hits.append(Hit(memory.copy(), score, passage, why=why))
     return hits
 
 
-def _best_text(state: SearchState, found: Candidate) -> str:
+def _best_text(found: Candidate) -> str:
     """The text of its best-matching passage."""
-    assert state.signals is not None
-    best = state.signals.best_row(found.entry.rows)
-    start, end = found.entry.spans[found.entry.rows.index(best)]
+    start, end = found.entry.spans[found.entry.rows.index(found.row)]
     return found.entry.memory.content[start:end]
 
 
-def _rerank_text(state: SearchState, found: Candidate) -> str:
+def _rerank_text(found: Candidate) -> str:
     """The best passage, with the speaker before it."""
-    speaker, text = who(found.entry.memory), _best_text(state, found)
+    speaker, text = who(found.entry.memory), _best_text(found)
     return f"{speaker}: {text}" if speaker else text
 
 
