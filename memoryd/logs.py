@@ -8,11 +8,10 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any
 
 import structlog
 from structlog.typing import Processor
@@ -26,8 +25,7 @@ def log_to_stderr(settings: LogSettings) -> None:
     """Log to stderr, with colours on a terminal, else as JSON. Call before anything else runs."""
     on_terminal = sys.stderr.isatty()
     render = structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
-    _configure(render, structlog.PrintLoggerFactory(sys.stderr), _level(settings))
-    _quiet_libraries()
+    _configure(logging.StreamHandler(sys.stderr), render, settings)
 
 
 def log_to_file(path: Path, settings: LogSettings) -> None:
@@ -41,10 +39,7 @@ def log_to_file(path: Path, settings: LogSettings) -> None:
             code="log_unwritable",
             hint="Check what is at that path and remove it, or choose another --log-file.",
         ) from exc
-    own = logging.Logger("memoryd", _level(settings))
-    own.addHandler(handler)
-    _configure(structlog.processors.JSONRenderer(), lambda *names: own, _level(settings))
-    _quiet_libraries()
+    _configure(handler, structlog.processors.JSONRenderer(), settings)
 
 
 @contextmanager
@@ -75,11 +70,12 @@ class RotatingLog(RotatingFileHandler):
         return io.TextIOWrapper(os.fdopen(handle, "ab"), encoding="utf-8", errors="replace")
 
 
-def _level(settings: LogSettings) -> int:
-    return logging.getLevelNamesMapping()[settings.level.upper()]
-
-
-def _configure(render: Processor, factory: Callable[..., Any], level: int) -> None:
+def _configure(handler: logging.Handler, render: Processor, settings: LogSettings) -> None:
+    """Through a handler of the standard library, which never raises: a full disk or a terminal that
+    is gone must not fail a call."""
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    own = logging.Logger("memoryd", level)
+    own.addHandler(handler)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -88,9 +84,10 @@ def _configure(render: Processor, factory: Callable[..., Any], level: int) -> No
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=factory,
+        logger_factory=lambda *names: own,
         cache_logger_on_first_use=False,
     )
+    _quiet_libraries()
 
 
 def _quiet_libraries() -> None:

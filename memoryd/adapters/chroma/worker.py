@@ -64,13 +64,17 @@ def main() -> None:
         except Exception as exc:
             pipe_out.write((0, False, _error_fields(exc)))
             return
-        pipe_out.write((0, True, facts))
+        with contextlib.suppress(OSError):  # if the daemon has ended, the store is closed in order
+            pipe_out.write((0, True, facts))
         _serve(store, calls, pipe_out)
 
 
 def _report(pipe_out: FrameWriter, update: Progress) -> None:
     """Report the progress of the opening; OpeningAbandoned if the daemon no longer wants it."""
-    pipe_out.write((0, None, update))
+    try:
+        pipe_out.write((0, None, update))
+    except OSError as exc:  # the daemon has ended
+        raise OpeningAbandoned from exc
     if _input_ended.is_set():
         raise OpeningAbandoned
 
