@@ -50,9 +50,9 @@ def read(data_dir: Path) -> Record | None:
     return parse(read_private(data_dir / NAME))
 
 
-def parse(found: dict[str, Any]) -> Record | None:
+def parse(fields: dict[str, Any]) -> Record | None:
     """A record from its JSON; None if a field is missing or of the wrong type."""
-    values = [found.get(name) for name in Record._fields]
+    values = [fields.get(name) for name in Record._fields]
     kinds = [int, str, str, str, str, str]
     if any(type(value) is not kind for value, kind in zip(values, kinds, strict=True)):
         return None
@@ -172,9 +172,9 @@ def read_private(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def is_private(found: os.stat_result) -> bool:
+def is_private(info: os.stat_result) -> bool:
     """Whether the file belongs to this user and no other user can write to it."""
-    return files.is_ours(found) and not (hasattr(os, "getuid") and found.st_mode & 0o022)
+    return files.is_ours(info) and not (hasattr(os, "getuid") and info.st_mode & 0o022)
 
 
 def write_private(path: Path, value: dict[str, Any]) -> None:

@@ -272,9 +272,9 @@ def _to_line(record: Record) -> dict[str, Any]:
     }
 
 
-def _from_line(found: dict[str, Any]) -> Record:
+def _from_line(fields: dict[str, Any]) -> Record:
     passages = tuple(
         Passage((start, end), np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32))
-        for start, end, text in found.pop("passages")
+        for start, end, text in fields.pop("passages")
     )
-    return Record(Memory(**(found | {"type": MemoryType(found["type"])})), passages)
+    return Record(Memory(**(fields | {"type": MemoryType(fields["type"])})), passages)

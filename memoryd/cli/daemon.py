@@ -201,8 +201,8 @@ def _facts(found: Status) -> dict[str, str]:
         facts["sessions"] = f"{found.get('sessions', 0)} at hand"
         facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
     if pending := found.get("pending_vectors"):
-        former = found.get("former_model")
-        meanwhile = f"{former} searches until all have one" if former else "found by words only"
+        previous = found.get("previous_model")
+        meanwhile = f"{previous} searches until all have one" if previous else "found by words only"
         facts["not embedded"] = f"{pending}, {meanwhile}"
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()

@@ -162,15 +162,15 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
-    take = _add(verbs, "import", "transfer:take_in", "read memories from an export")
-    take.add_argument("file", metavar="FILE", help="- reads stdin")
-    take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
-    take.add_argument(
+    imported = _add(verbs, "import", "transfer:import_memories", "read memories from an export")
+    imported.add_argument("file", metavar="FILE", help="- reads stdin")
+    imported.add_argument("--overwrite", action="store_true", help="replace memories that differ")
+    imported.add_argument(
         "--trust-vectors",
         action="store_true",
         help="use the vectors in FILE unchecked; only for an export of your own",
     )
-    _add_json(forget, export, take)
+    _add_json(forget, export, imported)
 
 
 def _add_store_verbs(verbs: Verbs) -> None:

@@ -97,8 +97,8 @@ class Parser(argparse.ArgumentParser):
 
 def meant(word: str, known: Iterable[str]) -> str:
     """` Did you mean search?`, or "" if no known word is similar."""
-    near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=LIKENESS)
-    return f" Did you mean {near[0]}?" if near else ""
+    closest = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=LIKENESS)
+    return f" Did you mean {closest[0]}?" if closest else ""
 
 
 def whole(text: str) -> int:

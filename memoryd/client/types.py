@@ -142,7 +142,7 @@ class Status(TypedDict):
     sessions: NotRequired[int]
     pending_vectors: NotRequired[int]
     model: NotRequired[str | None]
-    former_model: NotRequired[str | None]
+    previous_model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]

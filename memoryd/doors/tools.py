@@ -95,8 +95,8 @@ class Tools:
 def _argument_hint(key: str, known: set[str]) -> str:
     if not known:
         return "Call it without arguments."
-    near = difflib.get_close_matches(key[:50], known, n=1, cutoff=0.5)
-    return f"Did you mean {near[0]}?" if near else f"Use {', '.join(sorted(known))}."
+    closest = difflib.get_close_matches(key[:50], known, n=1, cutoff=0.5)
+    return f"Did you mean {closest[0]}?" if closest else f"Use {', '.join(sorted(known))}."
 
 
 def _check_local(name: str) -> None:

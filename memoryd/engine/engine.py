@@ -73,7 +73,7 @@ class Engine:
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
         self.export_page = Exporter(parts).page
-        self.take_in = Imports(parts, windows.drop).take_in
+        self.import_memory = Imports(parts, windows.drop).import_memory
 
     @property
     def zone(self) -> tzinfo | None:
@@ -102,7 +102,7 @@ class Engine:
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
-            "former_model": previous.model if previous else None,
+            "previous_model": previous.model if previous else None,
             "model_trouble": None if encoder else self._parts.embedding.trouble(),
         }
 

@@ -36,12 +36,12 @@ async def serve_previous_model(
     try:
         previous = await _previous_model(engine, config, snapshot_file, load)
     except Exception as exc:  # memories are found by words until they have their vectors
-        log.warning("former_model_failed", error=type(exc).__name__)
+        log.warning("previous_model_failed", error=type(exc).__name__)
         previous = None
     if previous is None:
         task_status.started()
         return
-    log.info("former_model_searches", model=previous.model)
+    log.info("previous_model_searches", model=previous.model)
     async with task_group() as tasks:
         tasks.start_soon(previous.run)
         task_status.started()
@@ -52,18 +52,20 @@ async def _previous_model(
     engine: Engine, config: Config, snapshot_file: SnapshotFile, load: Load
 ) -> PreviousModel | None:
     """The previous model with its vectors, lent to the engine; None if there is nothing to lend."""
-    found = await anyio.to_thread.run_sync(snapshot_file.load)
-    if found is None or not engine.state()["pending_vectors"]:
+    snapshot = await anyio.to_thread.run_sync(snapshot_file.load)
+    if snapshot is None or not engine.state()["pending_vectors"]:
         snapshot_file.clear()
         return None
-    model = str(found.about["model"])
+    model = str(snapshot.about["model"])
     with stage("previous_model"):
         encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
     if encoder is None:
-        log.warning("former_model_missing", model=model)
+        log.warning("previous_model_missing", model=model)
         return None
     previous = PreviousModel(encoder, config.embedding)
-    await engine.use_previous_model(previous, await anyio.to_thread.run_sync(_saved_vectors, found))
+    await engine.use_previous_model(
+        previous, await anyio.to_thread.run_sync(_saved_vectors, snapshot)
+    )
     return previous
 
 
@@ -86,9 +88,9 @@ def _load(config: Config, model: str, load: Load) -> Encoder | None:
     return None
 
 
-def _saved_vectors(found: Snapshot) -> SavedVectors:
-    arrays, saved, begin = found.arrays, {}, 0
-    for key, count in zip(found.keys, arrays["rows"].tolist(), strict=True):
+def _saved_vectors(snapshot: Snapshot) -> SavedVectors:
+    arrays, saved, begin = snapshot.arrays, {}, 0
+    for key, count in zip(snapshot.keys, arrays["rows"].tolist(), strict=True):
         saved[key] = list(arrays["vector"][begin : begin + count])
         begin += count
     return saved

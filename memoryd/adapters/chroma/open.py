@@ -159,11 +159,11 @@ def newer_schema_error(where: str, schema: int) -> StoreMismatch:
     )
 
 
-def _check_compatible(found: Any, identity: Identity, where: str) -> None:
-    facts = dict(found.metadata or {})
+def _check_compatible(collection: Any, identity: Identity, where: str) -> None:
+    facts = dict(collection.metadata or {})
     if SCHEMA_KEY not in facts:
         raise StoreMismatch(
-            f"The collection {found.name!r} in the store {where} was not made by memoryd.",
+            f"The collection {collection.name!r} in the store {where} was not made by memoryd.",
             hint="Name another store.collection, or use another memory.path.",
         )
     schema = facts[SCHEMA_KEY]
@@ -174,9 +174,10 @@ def _check_compatible(found: Any, identity: Identity, where: str) -> None:
             f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}.",
             hint="Use the version of memoryd that wrote it.",
         )
-    if found.configuration_json.get("hnsw", {}).get("space") != "cosine":
+    if collection.configuration_json.get("hnsw", {}).get("space") != "cosine":
         raise StoreMismatch(
-            f"The collection {found.name!r} in the store {where} does not use cosine distance.",
+            f"The collection {collection.name!r} in the store {where} does not use cosine "
+            "distance.",
             hint="Name another store.collection, or use another memory.path.",
         )
     before = identity_of(facts)
@@ -184,7 +185,7 @@ def _check_compatible(found: Any, identity: Identity, where: str) -> None:
         return
     if NO_MODEL in (before.model, identity.model) and before.dimension == identity.dimension:
         if identity.model != NO_MODEL:
-            found.modify(metadata=facts | {MODEL_KEY: identity.model})
+            collection.modify(metadata=facts | {MODEL_KEY: identity.model})
         return
     raise StoreMismatch(
         f"The store was made with {before.model} ({before.dimension} numbers a vector), "

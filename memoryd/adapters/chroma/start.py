@@ -196,10 +196,10 @@ def _check_all_rows(collection: Collection, progress: ReportProgress) -> None:
 
 
 def _repair(
-    settings: StoreSettings, data_dir: Path, progress: ReportProgress, found: Exception
+    settings: StoreSettings, data_dir: Path, progress: ReportProgress, fault: Exception
 ) -> None:
     """Rebuild the store from its database. The engine makes vectors that only the index had again,
-    in the background. If rows are lost, the error has the message of the fault `found` first."""
+    in the background. If rows are lost, the error has the message of `fault` first."""
     progress(Progress("repairing"))
     path = data_dir / LIVE / DATABASE
     try:
@@ -209,7 +209,7 @@ def _repair(
         other_rows = [read_other(data_dir / LIVE, it) for it in others if it.made_here]
     except Unreadable as exc:
         raise _corrupt_error(
-            found.message if isinstance(found, Unreadable) else exc.message
+            fault.message if isinstance(fault, Unreadable) else exc.message
         ) from exc
     except (KeyError, ValueError) as exc:
         raise _corrupt_error(f"The store's database {path} has lost parts of memories.") from exc

@@ -152,16 +152,16 @@ def _ranked(state: SearchState, view: View) -> rank.Ranked:
 async def boost(state: SearchState) -> None:
     """Raise new and pinned memories a little, lower uncertain ones. Each of the three changes the
     key by at most `nudge_weight` points of cosine, so none can overtake a clearly better match."""
-    for found in state.candidates:
-        memory = found.entry.memory
+    for candidate in state.candidates:
+        memory = candidate.entry.memory
         age = max(0.0, state.now - memory.created_at)
         doubt = 1.0 - _confidence(memory.metadata.get(CONFIDENCE))
         nudge = state.settings.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned - doubt)
         # In proportion to the key: a memory that matches nothing is not raised.
-        nudge *= min(1.0, max(0.0, found.key) / rank.FULL_MATCH)
-        found.nudge = nudge
-        found.key += nudge
-    state.candidates.sort(key=lambda found: (-found.key, found.slot))
+        nudge *= min(1.0, max(0.0, candidate.key) / rank.FULL_MATCH)
+        candidate.nudge = nudge
+        candidate.key += nudge
+    state.candidates.sort(key=lambda candidate: (-candidate.key, candidate.slot))
     _undo_length_cost(state.candidates)
 
 
@@ -169,12 +169,12 @@ def _undo_length_cost(ordered: list[Candidate]) -> None:
     """Raise the keys of long memories to their cosine, but not above the candidate before them.
     Length may lower the place of a memory; it must not push its score below `min_score`."""
     above = math.inf
-    for found in ordered:
-        more = min(above, found.why.dense) - found.key
-        if more > 0.0 and found.why.length < 0.0:
-            found.key += more
-            found.why = replace(found.why, length=found.why.length + more)
-        above = found.key
+    for candidate in ordered:
+        more = min(above, candidate.why.dense) - candidate.key
+        if more > 0.0 and candidate.why.length < 0.0:
+            candidate.key += more
+            candidate.why = replace(candidate.why, length=candidate.why.length + more)
+        above = candidate.key
 
 
 async def rerank(state: SearchState) -> None:
@@ -183,17 +183,17 @@ async def rerank(state: SearchState) -> None:
     if state.reranker is None or not state.candidates:
         return
     top = state.candidates[: state.settings.rerank_top]
-    texts = [_rerank_text(found) for found in top]
+    texts = [_rerank_text(candidate) for candidate in top]
     try:
         marks = await anyio.to_thread.run_sync(state.reranker.marks, state.text, texts)
     except EmbedError as exc:
         state.warnings.append(f"{exc.message} Results are not reranked.")
         return
-    keys = [found.key for found in top]
+    keys = [candidate.key for candidate in top]
     for place, at in enumerate(rank.reordered(keys, marks, state.settings.rerank_weight)):
-        found, key = top[at], keys[place]
-        found.rerank_change, found.key = key - found.key, key
-        state.candidates[place] = found
+        candidate, key = top[at], keys[place]
+        candidate.rerank_change, candidate.key = key - candidate.key, key
+        state.candidates[place] = candidate
 
 
 async def pack(state: SearchState) -> bool:
@@ -219,32 +219,32 @@ def _folded(state: SearchState) -> list[Hit]:
     """The hits that reach `min_score`; near-identical ones are folded into the best of them."""
     folder = Folder()
     hits: list[Hit] = []
-    for found in state.candidates:
-        score = round(rank.score(found.key), DIGITS)
+    for candidate in state.candidates:
+        score = round(rank.score(candidate.key), DIGITS)
         if len(hits) == state.limit:
             break
-        if score < state.min_score or (state.vector is None and found.why.lexical <= 0.0):
+        if score < state.min_score or (state.vector is None and candidate.why.lexical <= 0.0):
             continue
-        memory = found.entry.memory
+        memory = candidate.entry.memory
         twin = folder.twin(len(hits), memory)
         if twin is not None:
             hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
             continue
-        passage = _best_text(found) if len(found.entry.rows) > 1 else None
-        why = replace(found.why, recency=found.nudge, rerank=found.rerank_change)
+        passage = _best_text(candidate) if len(candidate.entry.rows) > 1 else None
+        why = replace(candidate.why, recency=candidate.nudge, rerank=candidate.rerank_change)
         hits.append(Hit(memory.copy(), score, passage, why=why))
     return hits
 
 
-def _best_text(found: Candidate) -> str:
+def _best_text(candidate: Candidate) -> str:
     """The text of its best-matching passage."""
-    start, end = found.entry.spans[found.entry.rows.index(found.row)]
-    return found.entry.memory.content[start:end]
+    start, end = candidate.entry.spans[candidate.entry.rows.index(candidate.row)]
+    return candidate.entry.memory.content[start:end]
 
 
-def _rerank_text(found: Candidate) -> str:
+def _rerank_text(candidate: Candidate) -> str:
     """The best passage, with the speaker before it."""
-    speaker, text = who(found.entry.memory), _best_text(found)
+    speaker, text = who(candidate.entry.memory), _best_text(candidate)
     return f"{speaker}: {text}" if speaker else text
 
 
