@@ -82,8 +82,7 @@ def test_logs_follow_across_a_rotation(tmp_path: Path) -> None:
 
 def test_rotations_of_a_daemon_hide_no_event_from_a_follower(home: Home) -> None:
     """Started by a client, as usual: the log is a file, and stderr another."""
-    small = {"MEMORYD_LOG_MAX_BYTES": "1000", "MEMORYD_LOG_KEEP": "100"}
-    home.run("sdk", "start", **small)
+    home.run("sdk", "start", MEMORYD_LOG_MAX_BYTES="1000", MEMORYD_LOG_KEEP="100")
     asked = 60
     variables = home.environment("sdk")
     with following("--json", "-n", "1", "--data-dir", str(home.data), **variables) as seen:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import struct
-import threading
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
@@ -23,20 +22,11 @@ def encode_frame(message: object) -> bytes:
     return HEADER.pack(len(body)) + body
 
 
-class FrameWriter:
-    """Writes messages of any thread, one after the other."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        # Reentrant: a finalizer may run here, on the thread that writes, and report its failure.
-        self._lock = threading.RLock()
-
-    def write(self, message: object) -> None:
-        """Write one message and flush it. OSError if the other side closed the pipe."""
-        frame = encode_frame(message)
-        with self._lock:
-            self._stream.write(frame)
-            self._stream.flush()
+def write_frame(stream: BinaryIO, message: object) -> None:
+    """Write one message and flush it. Of any thread: a buffered stream locks itself, and one call
+    writes the whole frame. OSError if the other side closed the pipe."""
+    stream.write(encode_frame(message))
+    stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> Any:

@@ -17,11 +17,11 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from memoryd import files
 from memoryd.adapters.chroma.disk_errors import to_memoryd_error
-from memoryd.adapters.chroma.frames import FrameWriter, read_frame
+from memoryd.adapters.chroma.frames import read_frame, write_frame
 from memoryd.adapters.chroma.open_files import store_gone_error
 from memoryd.adapters.chroma.start import OpeningAbandoned
 from memoryd.adapters.chroma.swap import LIVE
@@ -60,37 +60,38 @@ def main() -> None:
             store = _open_store(opening, lambda update: _report(pipe_out, update))
             facts = store.facts() | {"made_for": store.made_for}
         except OpeningAbandoned:
-            os._exit(0)
+            _exit()
         except Exception as exc:
-            pipe_out.write((0, False, _error_fields(exc)))
-            return
+            write_frame(pipe_out, (0, False, _error_fields(exc)))
+            _exit()
         with contextlib.suppress(OSError):  # if the daemon has ended, the store is closed in order
-            pipe_out.write((0, True, facts))
+            write_frame(pipe_out, (0, True, facts))
         _serve(store, calls, pipe_out)
 
 
-def _report(pipe_out: FrameWriter, update: Progress) -> None:
+def _report(pipe_out: BinaryIO, update: Progress) -> None:
     """Report the progress of the opening; OpeningAbandoned if the daemon no longer wants it."""
     try:
-        pipe_out.write((0, None, update))
+        write_frame(pipe_out, (0, None, update))
     except OSError as exc:  # the daemon has ended
         raise OpeningAbandoned from exc
     if _input_ended.is_set():
         raise OpeningAbandoned
 
 
-def _send_event(pipe_out: FrameWriter, event: Event) -> None:
-    with contextlib.suppress(OSError, RuntimeError):  # the daemon has ended, or a finalizer ran
-        pipe_out.write(event)
+def _send_event(pipe_out: BinaryIO, event: Event) -> None:
+    # RuntimeError: a finalizer that fails while this thread writes a frame.
+    with contextlib.suppress(OSError, RuntimeError):
+        write_frame(pipe_out, event)
 
 
-def _take_pipes() -> tuple[BinaryIO, FrameWriter]:
+def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Private copies of the pipes. From then on, what a library prints to stdout goes to stderr."""
     pipe_in, pipe_out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
     os.dup2(2, 1)
-    return pipe_in, FrameWriter(pipe_out)
+    return pipe_in, pipe_out
 
 
 def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStore:
@@ -113,7 +114,7 @@ def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStor
     )
 
 
-def _serve(store: WorkerStore, calls: queue.SimpleQueue[Any], pipe_out: FrameWriter) -> None:
+def _serve(store: WorkerStore, calls: queue.SimpleQueue[Any], pipe_out: BinaryIO) -> None:
     while (call := calls.get()) is not None:
         number, name, args = call
         try:
@@ -126,14 +127,20 @@ def _serve(store: WorkerStore, calls: queue.SimpleQueue[Any], pipe_out: FrameWri
                 os._exit(1)
             answer = (number, False, _error_fields(exc, error))
         try:
-            pipe_out.write(answer)
+            write_frame(pipe_out, answer)
         except OSError:
             break
         if _input_ended.is_set():
             break
     with contextlib.suppress(Exception):  # without the mark the next start only takes longer
         store.close()
-    os._exit(0)  # nothing to unwind: what was acknowledged is committed
+    _exit()
+
+
+def _exit() -> NoReturn:
+    """End without unwinding: what was acknowledged is committed, and a thread may wait for input,
+    which Python would abort at."""
+    os._exit(0)
 
 
 def _read_calls(pipe_in: BinaryIO) -> queue.SimpleQueue[Any]:

@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from memoryd.adapters.chroma.frames import FrameWriter, encode_frame, read_frame, receive_frame
+from memoryd.adapters.chroma.frames import encode_frame, read_frame, receive_frame, write_frame
 
 MESSAGES = [(1, "get", (["a", "b"],)), (2, None, {"text": "grüße 🎉"}), ()]
 
 
 def test_what_is_written_is_read_in_order() -> None:
     stream = io.BytesIO()
-    writer = FrameWriter(stream)
     for message in MESSAGES:
-        writer.write(message)
+        write_frame(stream, message)
     stream.seek(0)
     assert [read_frame(stream) for _ in MESSAGES] == MESSAGES
     with pytest.raises(EOFError):
@@ -31,9 +30,13 @@ def test_messages_of_several_threads_are_written_one_after_the_other() -> None:
     """Answers of the main thread and events of any other, through a pipe that is often full."""
     source, sink = os.pipe()
     with os.fdopen(source, "rb") as read, os.fdopen(sink, "wb") as write:
-        writer = FrameWriter(write)
         sent = [[(number, "x" * 40_000)] * 20 for number in range(4)]
-        threads = [threading.Thread(target=lambda m=m: [*map(writer.write, m)]) for m in sent]  # type: ignore[misc]
+
+        def send(messages: list[tuple[int, str]]) -> None:
+            for message in messages:
+                write_frame(write, message)
+
+        threads = [threading.Thread(target=send, args=(messages,)) for messages in sent]
         for thread in threads:
             thread.start()
         found = [read_frame(read) for messages in sent for _ in messages]

@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from memoryd.adapters.chroma import worker_client
+from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.chroma.swap import CLEAN
-from memoryd.adapters.chroma.worker_client import ProcessActivity
 from memoryd.errors import StoreError, StoreUnavailable
 from memoryd.ports import Progress
 from memoryd.settings import StoreSettings
