@@ -163,12 +163,12 @@ def _parse_text(key: str, text: str) -> object:
 
 def _unknown(key: str, known: list[str], where: str) -> ConfigError:
     tail = key.rpartition(".")[2]
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or [
+    closest = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or [
         item for item in known if item.rpartition(".")[2] == tail
     ]
-    near = near or difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+    closest = closest or difflib.get_close_matches(key, known, n=1, cutoff=0.0)
     return ConfigError(
-        f"There is no setting `{key}` ({where}). The nearest is `{near[0]}`.",
+        f"There is no setting `{key}` ({where}). The nearest is `{closest[0]}`.",
         code="config_unknown_key",
         hint="Run: memoryd config --default",
     )

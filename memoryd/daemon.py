@@ -14,7 +14,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from memoryd.doors.status import Status
 from memoryd.doors.tokens import read_tokens
 from memoryd.doors.web.app import serve_web
 from memoryd.errors import MemorydError
-from memoryd.logs import log_to_file, log_to_stderr
+from memoryd.logs import log_stage, log_to_file, log_to_stderr
 from memoryd.owner import Owner, say
 from memoryd.places import (
     SHORT_DIR,
@@ -49,19 +50,31 @@ from memoryd.uncaught import tell_only_types
 from memoryd.wiring.engine import open_engine
 
 log = structlog.get_logger()
+EARLY_STAGES = ("config", "lock", "import")  # of a start, before there is a log
 DRAIN_SECONDS = 5.0  # for running calls during a stop
 STOP_SECONDS = 9.0  # for the whole stop
 PLACE_CHECK_SECONDS = 1.0  # between two checks whether the data directory is in its place
 STAYS_UP = "memoryd stays up and answers every call with this error; a later call tries again."
 
 
-def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | None = None) -> int:
-    """Serve until told to stop; the exit code. `socket` None: at the data directory's own place."""
+def run(
+    config: Config,
+    owner: Owner,
+    *,
+    socket: Path | None,
+    log_file: Path | None = None,
+    began: Sequence[float] = (),
+) -> int:
+    """Serve until told to stop; the exit code. `socket` None: at the data directory's own place.
+    `began`: when each of `EARLY_STAGES` began, by `time.perf_counter`."""
+    began = (*began, time.perf_counter())
     try:
-        log_to_file(log_file) if log_file else log_to_stderr()
+        log_to_file(log_file, config.log) if log_file else log_to_stderr(config.log)
         tell_only_types(lambda kind, at: log.error("uncaught", error=kind, at=at))
+        for name, start, end in zip(EARLY_STAGES, began, began[1:], strict=False):
+            log_stage(name, end - start)
         raise_file_limit()
-        anyio.run(Daemon(config, owner, socket).serve)
+        anyio.run(Daemon(config, owner, socket, began[0]).serve)
     except MemorydError as exc:
         log.error("cannot_serve", code=exc.code)
         say(exc)
@@ -72,7 +85,8 @@ def run(config: Config, owner: Owner, *, socket: Path | None, log_file: Path | N
 class Daemon:
     """The doors and the engine behind them, and the order of start and stop."""
 
-    def __init__(self, config: Config, owner: Owner, socket: Path | None) -> None:
+    def __init__(self, config: Config, owner: Owner, socket: Path | None, began: float) -> None:
+        self._began = began
         self._config = config
         self._owner = owner
         self._socket = socket
@@ -80,15 +94,18 @@ class Daemon:
         self._status = Status(self._readiness, config.memory.path)
         self._server = McpServer(self._readiness, self._status)
         self._stopping = anyio.Event()
+        self._has_ended = False  # everything is closed; only threads may still run
         self._inode: int | None = None  # of our socket file; None: the service manager owns it
         self._failure = ("", "")  # code and sentence of the last failed opening
 
     async def serve(self) -> None:
+        began = time.perf_counter()
         with self._listening() as (listening, token):
             async with task_group() as tasks:
                 tasks.start_soon(self._watch_signals)
                 async with task_group() as doors:
                     await self._open_doors(doors, listening, token)
+                    log_stage("listen", time.perf_counter() - began)
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
                     doors.start_soon(self._keep_place, doors)
@@ -96,6 +113,7 @@ class Daemon:
                     await self._serve_engine()
                     doors.cancel_scope.cancel()
                 tasks.cancel_scope.cancel()
+        self._has_ended = True
         log.info("stopped")
 
     @contextmanager
@@ -210,6 +228,7 @@ class Daemon:
                     raise
                 self._tell_failure(exc)
             await self._readiness.retry_wanted()
+            self._began = time.perf_counter()
 
     def _tell_failure(self, exc: MemorydError) -> None:
         """Report once why the memories are not open: in the log, to systemd and on the terminal."""
@@ -231,7 +250,8 @@ class Daemon:
             self._readiness.open(engine)
             gc.freeze()  # loaded objects stay: exclude them from later collections
             notify("READY=1")
-            log.info("ready", memories=engine.count)
+            took = round(1000 * (time.perf_counter() - self._began), 1)
+            log.info("ready", memories=engine.count, ms=took)
             await self._stopping.wait()
             notify("STOPPING=1")
             with anyio.move_on_after(DRAIN_SECONDS):
@@ -245,11 +265,23 @@ class Daemon:
                     os._exit(1)
                 log.info("stopping", signal=signal.Signals(number).name)
                 self._stopping.set()
-                # A stuck worker or download must not delay the exit: everything acknowledged is
-                # committed, and the worker ends when its input does.
-                timer = threading.Timer(STOP_SECONDS, os._exit, (1,))
+                timer = threading.Timer(STOP_SECONDS, self._end_late)
                 timer.daemon = True
                 timer.start()
+
+    def _end_late(self) -> None:
+        """End a stop that takes too long: a stuck worker or download must not delay the exit.
+        Nothing is lost: everything acknowledged is committed, and the worker ends when its input
+        does. It is no failure if the store was never open: a worker that is still opening it
+        finishes that first, because a kill could damage the index, and then closes it."""
+        try:
+            if not self._has_ended:
+                opening = self._readiness.opened is None
+                log.warning("stopped_late", opening=opening)
+                self._owner.stopping()
+                _remove_socket(Path(self._status.socket), self._inode)
+        finally:
+            os._exit(0 if self._has_ended or self._readiness.opened is None else 1)
 
 
 def _remove_socket(path: Path, inode: int | None) -> None:

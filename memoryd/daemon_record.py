@@ -25,6 +25,7 @@ WORKER_LOCK = "lock"  # held by the store worker, which has ChromaDB open
 MAX_FILE_BYTES = 16_384  # read of a record or note
 STARTING, LISTENING = "starting", "listening"
 MANAGED = "managed"  # the service manager listens, and starts a daemon on the first connection
+JOURNAL = "journal"  # in place of the log's path: the daemon logs to the journal of systemd
 ANNOUNCEMENT = "memoryd-daemon "  # prefix of the line on stderr that says where a daemon listens
 
 
@@ -49,9 +50,9 @@ def read(data_dir: Path) -> Record | None:
     return parse(read_private(data_dir / NAME))
 
 
-def parse(found: dict[str, Any]) -> Record | None:
+def parse(fields: dict[str, Any]) -> Record | None:
     """A record from its JSON; None if a field is missing or of the wrong type."""
-    values = [found.get(name) for name in Record._fields]
+    values = [fields.get(name) for name in Record._fields]
     kinds = [int, str, str, str, str, str]
     if any(type(value) is not kind for value, kind in zip(values, kinds, strict=True)):
         return None
@@ -171,9 +172,9 @@ def read_private(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def is_private(found: os.stat_result) -> bool:
+def is_private(info: os.stat_result) -> bool:
     """Whether the file belongs to this user and no other user can write to it."""
-    return files.is_ours(found) and not (hasattr(os, "getuid") and found.st_mode & 0o022)
+    return files.is_ours(info) and not (hasattr(os, "getuid") and info.st_mode & 0o022)
 
 
 def write_private(path: Path, value: dict[str, Any]) -> None:

@@ -84,9 +84,9 @@ def touch(path: Path) -> None:
     os.close(open_file(path, os.O_WRONLY | os.O_CREAT))
 
 
-def is_ours(found: os.stat_result) -> bool:
+def is_ours(info: os.stat_result) -> bool:
     """Whether the file belongs to this user."""
-    return not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    return not hasattr(os, "getuid") or info.st_uid == os.getuid()
 
 
 def refuse_other(path: Path, *, named: bool = False, cause: OSError | None = None) -> None:

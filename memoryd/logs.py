@@ -7,46 +7,62 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any
 
 import structlog
 from structlog.typing import Processor
 
 from memoryd import files
-from memoryd.errors import UnsafeFiles
+from memoryd.errors import MemorydError, UnsafeFiles
+from memoryd.settings import LogSettings
 
-LOG_BYTES, LOG_BACKUPS = 5_000_000, 3
 
-
-def log_to_stderr(level: int = logging.INFO) -> None:
+def log_to_stderr(settings: LogSettings) -> None:
     """Log to stderr, with colours on a terminal, else as JSON. Call before anything else runs."""
     on_terminal = sys.stderr.isatty()
     render = structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
-    _configure(render, structlog.PrintLoggerFactory(sys.stderr), level)
-    _quiet_libraries()
+    _configure(logging.StreamHandler(sys.stderr), render, settings)
 
 
-def log_to_file(path: Path, level: int = logging.INFO) -> None:
+def log_to_file(path: Path, settings: LogSettings) -> None:
     """Log as JSON to a private file that is rotated. UnsafeFiles if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOG_BACKUPS)
+        handler = RotatingLog(path, maxBytes=settings.max_bytes, backupCount=settings.keep)
     except OSError as exc:
         raise UnsafeFiles(
             f"The log {path} cannot be written: {exc.strerror}.",
             code="log_unwritable",
             hint="Check what is at that path and remove it, or choose another --log-file.",
         ) from exc
-    own = logging.Logger("memoryd", level)
-    own.addHandler(handler)
-    _configure(structlog.processors.JSONRenderer(), lambda *names: own, level)
-    _quiet_libraries()
+    _configure(handler, structlog.processors.JSONRenderer(), settings)
 
 
-class _LogFile(RotatingFileHandler):
+@contextmanager
+def stage(name: str) -> Iterator[dict[str, object]]:
+    """Log how long the block, a stage of the start, takes. What the block puts into the dictionary
+    is logged with it."""
+    facts: dict[str, object] = {}
+    started = time.perf_counter()
+    try:
+        yield facts
+    except BaseException as exc:
+        facts["error"] = exc.code if isinstance(exc, MemorydError) else type(exc).__name__
+        raise
+    finally:
+        log_stage(name, time.perf_counter() - started, **facts)
+
+
+def log_stage(name: str, seconds: float, **facts: object) -> None:
+    """Log a stage of the start that was measured elsewhere."""
+    structlog.get_logger().info("stage", stage=name, ms=round(1000 * seconds, 1), **facts)
+
+
+class RotatingLog(RotatingFileHandler):
     """Opens the log safely (see `files`), also after each rotation."""
 
     def _open(self) -> io.TextIOWrapper:
@@ -54,7 +70,12 @@ class _LogFile(RotatingFileHandler):
         return io.TextIOWrapper(os.fdopen(handle, "ab"), encoding="utf-8", errors="replace")
 
 
-def _configure(render: Processor, factory: Callable[..., Any], level: int) -> None:
+def _configure(handler: logging.Handler, render: Processor, settings: LogSettings) -> None:
+    """Through a handler of the standard library, which never raises: a full disk or a terminal that
+    is gone must not fail a call."""
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    own = logging.Logger("memoryd", level)
+    own.addHandler(handler)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -63,9 +84,10 @@ def _configure(render: Processor, factory: Callable[..., Any], level: int) -> No
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=factory,
+        logger_factory=lambda *names: own,
         cache_logger_on_first_use=False,
     )
+    _quiet_libraries()
 
 
 def _quiet_libraries() -> None:

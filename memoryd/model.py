@@ -99,7 +99,7 @@ class Page:
 
     hits: tuple[Hit, ...]
     warnings: tuple[str, ...] = ()
-    timings: Mapping[str, float] | None = None  # step: seconds, if the search explains itself
+    timings: Mapping[str, float] = field(default_factory=dict)  # step: seconds
 
 
 @dataclass(frozen=True, slots=True)

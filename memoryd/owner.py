@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memoryd import __version__, daemon_record, files
-from memoryd.daemon_record import LISTENING, LOCK, MANAGED, STARTING, Record
+from memoryd.daemon_record import JOURNAL, LISTENING, LOCK, MANAGED, STARTING, Record
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.permissions import data_faults, refuse
 from memoryd.places import absolute, try_lock
@@ -37,7 +37,7 @@ class Owner:
     def starting(self, log: Path | None) -> None:
         """Record that a daemon is starting, so that clients wait for it. With a `log` it was
         started in the background, by a process that reads its startup output."""
-        self._log = str(absolute(log)) if log else ""
+        self._log = str(absolute(log)) if log else JOURNAL if logs_to_journal() else ""
         self._announce = log is not None
         daemon_record.write(self._record(os.getpid(), STARTING))
 
@@ -122,6 +122,15 @@ def announce(record: Record) -> None:
         # stderr is the startup file, locked until now so that there is one start at a time.
         with contextlib.suppress(OSError):
             fcntl.flock(sys.stderr.fileno(), fcntl.LOCK_UN)
+
+
+def logs_to_journal() -> bool:
+    """Whether stderr is connected to the journal of systemd, which names its device and inode."""
+    try:
+        found = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError):  # closed, or not a file
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def say(exc: MemorydError) -> None:

@@ -120,6 +120,15 @@ class DoorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is logged, and how much of it is kept."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    max_bytes: int = field(default=5_000_000, metadata={"least": 1000})
+    keep: int = field(default=3, metadata={"least": 1, "most": 100})
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Every setting. `Config()` is what runs when nothing is configured."""
 
@@ -129,6 +138,7 @@ class Config:
     backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
+    log: LogSettings = field(default_factory=LogSettings)
 
 
 SECTIONS: dict[str, type[Any]] = {
@@ -138,6 +148,7 @@ SECTIONS: dict[str, type[Any]] = {
     "backup": BackupSettings,
     "search": SearchSettings,
     "doors": DoorSettings,
+    "log": LogSettings,
 }
 TYPES = {name: get_type_hints(section) for name, section in SECTIONS.items()}
 

@@ -270,5 +270,5 @@ def test_memory_text_is_in_no_file_but_those_of_the_store(cage: Cage) -> None:
     assert [(path.name, data) for path, data in found if CANARY.encode() in data] == []
     assert CANARY not in "".join(cage.outside)
     seen = b"".join(data for _, data in found).decode(errors="replace")
-    for met in ("uncaught", "tool_failed", "UserWarning", "store worker: Value"):
+    for met in ("uncaught", "tool_failed", "UserWarning", "worker_call_failed"):
         assert met in seen, "what was planted was not met, so this would prove nothing"

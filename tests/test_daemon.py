@@ -241,6 +241,35 @@ def test_status_tells_that_a_slow_opening_goes_on(daemon: Daemon, tmp_path: Path
     assert daemon.status()["store"]["set_aside"] == []
 
 
+def test_a_stop_during_a_long_opening_is_clean(daemon: Daemon, tmp_path: Path) -> None:
+    """The daemon does not wait for it for ever and does not fail; its worker finishes the opening
+    and closes the store, so that the next start need not even check it."""
+    daemon.start()
+    daemon.tool("store_memory", content="patience")
+    daemon.stop()
+    hold = tmp_path / "control" / odd_worker.HOLD
+    hold.parent.mkdir()
+    hold.touch()
+    hurried = SLOW.replace(
+        "sys.exit", "from memoryd import daemon; daemon.STOP_SECONDS = 0.5; sys.exit"
+    )
+    daemon.process = daemon.spawn(("-c", hurried, odd_worker.__file__, str(hold.parent)))
+    while not (begun := list(hold.parent.glob("opening-*"))):
+        assert daemon.process.poll() is None, daemon.log.read_text()
+    worker = int(begun[0].name.partition("-")[2])
+    assert daemon.stop() == 0
+    assert is_running(worker), "a kill could damage the index"
+    assert not daemon.socket.exists()
+    assert daemon_record.read(daemon.folder) is None
+    hold.unlink()
+    while is_running(worker):
+        pass
+    assert (daemon.folder / "store" / CLEAN).exists()
+    daemon.start()
+    assert daemon.tool("search_memories", query="patience")["results"]
+    assert daemon.status()["store"]["since_by"] == "made"
+
+
 def test_a_daemon_that_cannot_open_its_store_stays_up_and_says_why(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="x")

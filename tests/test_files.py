@@ -32,6 +32,7 @@ from memoryd.launch.target import may_set_path
 from memoryd.owner import own
 from memoryd.ports import Identity, Seen, Snapshot
 from memoryd.service.manager import write as write_unit
+from memoryd.settings import LogSettings
 from tests.homes import MEMORYD, Home
 from tests.processes import environment
 
@@ -39,16 +40,9 @@ PRECIOUS = "not to be written to"
 PLENTY = 30.0  # seconds for a process that must not wait for a pipe
 NAMES = (  # of the data directory, in the order in which they are met
     *("daemon.lock", "daemon.start", "daemon.json", "daemon.log", "daemon.log.1", "lock", "token"),
-    *("clock.json", "clock.json.part", "index.snapshot", "index.new", "former.vectors", "probe"),
-    *(
-        "store",
-        "store.made",
-        "store.new",
-        "store.old",
-        "store.trash",
-        "store/chroma.sqlite3",
-        "store/opening",
-    ),
+    *("clock.json", "clock.json.part", "index.snapshot", "index.new", "previous.vectors", "probe"),
+    *("store", "store.made", "store.new", "store.old", "store.trash", "store/chroma.sqlite3"),
+    "store/opening",
     *("store/clean", "store/rewritten.json", "store/rewritten.json.part", "backups"),
     "backups/memoryd-000001-20260101-000000-000.jsonl.gz",
 )
@@ -169,11 +163,11 @@ def erase_in_snapshot(folder: Path) -> None:
 
 
 def write_log(folder: Path) -> None:
-    logs._LogFile(folder / "daemon.log").close()
+    logs.RotatingLog(folder / "daemon.log").close()
 
 
 def rotate_log(folder: Path) -> None:
-    log = logs._LogFile(folder / "rotated.log", maxBytes=1, backupCount=2)
+    log = logs.RotatingLog(folder / "rotated.log", maxBytes=1, backupCount=2)
     try:
         log.doRollover()
         log.doRollover()
@@ -359,7 +353,7 @@ def test_a_log_that_turns_into_a_link_while_it_is_used_is_not_written_through(
     folder: Path, victim: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After a rotation the log is opened anew; the daemon goes on, and stderr says why."""
-    log = logs._LogFile(folder / "daemon.log", maxBytes=1, backupCount=1)
+    log = logs.RotatingLog(folder / "daemon.log", maxBytes=1, backupCount=1)
 
     def rotate(source: str, target: str) -> None:
         os.rename(source, target)
@@ -376,7 +370,7 @@ def test_a_log_that_turns_into_a_link_while_it_is_used_is_not_written_through(
 def test_an_unusable_log_is_an_error_of_ours(folder: Path) -> None:
     (folder / "daemon.log").mkdir()
     with pytest.raises(UnsafeFiles) as caught:
-        logs.log_to_file(folder / "daemon.log")
+        logs.log_to_file(folder / "daemon.log", LogSettings())
     assert caught.value.code == "log_unwritable"
 
 

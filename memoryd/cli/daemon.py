@@ -49,18 +49,21 @@ def serve(options: argparse.Namespace) -> int:
     """Run the daemon until it is told to stop."""
     from memoryd.owner import announce, own, say
 
+    began = [time.perf_counter()]  # of each stage of the start until there is a log
     os.umask(0o077)  # only the owner can read what is created from here on
     forbid_core_dumps()
     config = settings(options)
     note_config(options, config.memory.path)
+    began.append(time.perf_counter())
     try:
         with own(config.memory.path) as owner:
             owner.starting(options.log_file)
+            began.append(time.perf_counter())
             # Late: a second daemon is refused before it loads all this.
             from memoryd.daemon import run
 
             listen = named_socket(given(options))
-            return run(config, owner, socket=listen, log_file=options.log_file)
+            return run(config, owner, socket=listen, log_file=options.log_file, began=began)
     except StoreBusy as exc:
         say(exc)
         if options.log_file and (first := daemon_record.read(config.memory.path)):
@@ -198,8 +201,8 @@ def _facts(found: Status) -> dict[str, str]:
         facts["sessions"] = f"{found.get('sessions', 0)} at hand"
         facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
     if pending := found.get("pending_vectors"):
-        former = found.get("former_model")
-        meanwhile = f"{former} searches until all have one" if former else "found by words only"
+        previous = found.get("previous_model")
+        meanwhile = f"{previous} searches until all have one" if previous else "found by words only"
         facts["not embedded"] = f"{pending}, {meanwhile}"
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
@@ -207,7 +210,10 @@ def _facts(found: Status) -> dict[str, str]:
     for tool, figures in found.get("calls", {}).items():
         times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"
         failed = f", {figures['errors']} failed" if figures["errors"] else ""
-        facts[tool] = f"{figures['calls']} calls{failed}, {times}"
+        steps = ", ".join(f"{name} {ms:g}" for name, ms in figures.get("steps_p50_ms", {}).items())
+        facts[tool] = f"{figures['calls']} calls{failed}, {times}" + (
+            f" ({steps})" if steps else ""
+        )
     facts["RAM"] = size(found["resident_bytes"])
     disk = f"{size(found['disk_bytes'])} in {found['data_dir']}"
     facts["disk"] = f"{disk}, {size(found['disk_free_bytes'])} free"

@@ -84,17 +84,17 @@ def _facts(finding: Finding) -> dict[str, object]:
     return {"code": finding.code, "message": finding.message, "try": hint, "fixable": fixable}
 
 
-def _tell(found: list[Finding], fixed: list[Finding], fixing: bool) -> None:
+def _tell(findings: list[Finding], fixed: list[Finding], fixing: bool) -> None:
     for finding in fixed:
         say(f"Fixed {finding.code}: {clean(finding.message)}")
-    for finding in found:
+    for finding in findings:
         say(f"{paint(finding.code, BOLD)}: {clean(finding.message)}")
         if finding.hint:
             say(f"  Try: {clean(finding.hint.removeprefix('Run: '))}")
-    if not found:
+    if not findings:
         say("No faults found.")
-    elif not fixing and (count := sum(finding.repair is not None for finding in found)):
-        say(f"memoryd doctor --fix repairs {count} of {len(found)}.")
+    elif not fixing and (count := sum(finding.repair is not None for finding in findings)):
+        say(f"memoryd doctor --fix repairs {count} of {len(findings)}.")
 
 
 @dataclass(frozen=True, slots=True)

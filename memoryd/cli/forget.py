@@ -136,14 +136,14 @@ async def _forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]
                 return gone
 
 
-def _preview(found: ForgetResult, options: argparse.Namespace) -> None:
+def _preview(result: ForgetResult, options: argparse.Namespace) -> None:
     if options.json:
-        say_json({**found, "dry_run": True})
+        say_json({**result, "dry_run": True})
         return
-    say(f"Would forget {_counted(found['matched'], found['types'])}.")
-    for memory in found["first"]:
+    say(f"Would forget {_counted(result['matched'], result['types'])}.")
+    for memory in result["first"]:
         say(f"  {_line(memory)}")
-    if (more := found["matched"] - len(found["first"])) > 0:
+    if (more := result["matched"] - len(result["first"])) > 0:
         say(f"  and {more} more")
 
 

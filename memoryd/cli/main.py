@@ -103,9 +103,12 @@ def _add_daemon_verbs(verbs: Verbs) -> None:
     status = _add(verbs, "status", "daemon:status", "show what the daemon does and holds")
     stop = _add(verbs, "stop", "daemon:stop", "stop the daemon once its calls are done")
     stop.add_argument("--kill", action="store_true", help="kill a daemon that hangs")
-    logs = _add(verbs, "logs", "logs:logs", "show the log of a daemon in the background")
+    logs = _add(verbs, "logs", "logs:logs", "show the daemon's log")
     logs.add_argument(
         "-n", "--lines", type=values.count, default=50, metavar="N", help="how many lines"
+    )
+    logs.add_argument(
+        "--level", choices=values.LOG_LEVELS, metavar="LEVEL", help="only this level and above"
     )
     logs.add_argument("-f", "--follow", action="store_true", help="show new lines as they come")
     _add_json(start, restart, status, stop, logs)
@@ -159,15 +162,17 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
-    take = _add(verbs, "import", "transfer:take_in", "read memories from an export or a backup")
-    take.add_argument("file", metavar="FILE", help="an export or a backup; - reads stdin")
-    take.add_argument("--overwrite", action="store_true", help="replace memories that differ")
-    take.add_argument(
+    imported = _add(
+        verbs, "import", "transfer:import_memories", "read memories from an export or a backup"
+    )
+    imported.add_argument("file", metavar="FILE", help="an export or a backup; - reads stdin")
+    imported.add_argument("--overwrite", action="store_true", help="replace memories that differ")
+    imported.add_argument(
         "--trust-vectors",
         action="store_true",
         help="use the vectors in FILE unchecked; only for a file of your own",
     )
-    _add_json(forget, export, take)
+    _add_json(forget, export, imported)
 
 
 def _add_store_verbs(verbs: Verbs) -> None:

@@ -25,6 +25,7 @@ SENTENCES = (
     (r"ambiguous option: (\S+) could match (.+)", r"\1 could be any of \2."),
     (r"argument ([^:]+): (.+)", r"\1: \2."),
 )
+LOG_LEVELS = ("debug", "info", "warning", "error")  # of `log.level`, the least important first
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -96,8 +97,8 @@ class Parser(argparse.ArgumentParser):
 
 def meant(word: str, known: Iterable[str]) -> str:
     """` Did you mean search?`, or "" if no known word is similar."""
-    near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=LIKENESS)
-    return f" Did you mean {near[0]}?" if near else ""
+    closest = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=LIKENESS)
+    return f" Did you mean {closest[0]}?" if closest else ""
 
 
 def whole(text: str) -> int:

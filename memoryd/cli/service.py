@@ -46,11 +46,11 @@ def _install(
         raise
 
 
-def _show(found: dict[str, object], json: bool) -> int:
+def _show(facts: dict[str, object], json: bool) -> int:
     if json:
-        say_json(found)
+        say_json(facts)
         return 0
-    for row in rows({name: _words(value) for name, value in found.items()}):
+    for row in rows({name: _words(value) for name, value in facts.items()}):
         say(row)
     return 0
 

@@ -113,13 +113,13 @@ def _keeper(options: argparse.Namespace) -> choice.Manager | None:
     return manager if manager.keeps() else None
 
 
-def _is_same(found: Status | None) -> bool:
-    return found is None or found["version"] == __version__
+def _is_same(status: Status | None) -> bool:
+    return status is None or status["version"] == __version__
 
 
-def _warn_of_other_version(found: Status) -> None:
-    if not _is_same(found):
+def _warn_of_other_version(status: Status) -> None:
+    if not _is_same(status):
         note(
-            f"The daemon runs version {found['version']}, this command is {__version__}. "
+            f"The daemon runs version {status['version']}, this command is {__version__}. "
             "`memoryd restart` brings the daemon up to date."
         )

@@ -49,9 +49,12 @@ def rescue(options: argparse.Namespace) -> int:
 
 def restore(options: argparse.Namespace) -> int:
     """Replace the store by a backup. Stops the daemon first if it runs."""
+    from memoryd.logs import log_to_stderr
     from memoryd.owner import own
+    from memoryd.settings import LogSettings
     from memoryd.wiring.engine import check_backup, restore_backup
 
+    log_to_stderr(LogSettings(level="error"))  # else what is logged here would go to stdout
     config = settings(options)
     path = Path(options.file).expanduser().absolute()
     check_backup(path)

@@ -112,7 +112,7 @@ class Report:
             self.lines.append(found)
 
 
-def take_in(options: argparse.Namespace) -> int:
+def import_memories(options: argparse.Namespace) -> int:
     """Import a file; exit code 1 if a memory of it was refused."""
     with _opened(options.file) as reader:
         header, count = reader.header(), reader.verify()
@@ -185,15 +185,15 @@ def _tell(report: Report) -> None:
         say(f"What looked like a secret was removed from {report.masked} of them.")
 
 
-def _why(found: dict[str, Any]) -> str:
-    if found["outcome"] == "refused":
-        return f"refused. {found['error']['message']}"
-    if found.get("masked"):
+def _why(answer: dict[str, Any]) -> str:
+    if answer["outcome"] == "refused":
+        return f"refused. {answer['error']['message']}"
+    if answer.get("masked"):
         return "what looked like a secret was removed before storing."
-    if found["rival"] == found["id"]:
-        same = f"memory {found['id']} differs from the stored one, which was kept"
+    if answer["rival"] == answer["id"]:
+        same = f"memory {answer['id']} differs from the stored one, which was kept"
         return f"{same}; --overwrite replaces it."
     return (
-        f"memory {found['id']} was not imported: {found['rival']} has its name or says the same; "
+        f"memory {answer['id']} was not imported: {answer['rival']} has its name or says the same; "
         "--overwrite replaces that one."
     )

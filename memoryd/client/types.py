@@ -120,6 +120,7 @@ class CallFigures(TypedDict):
     errors: int
     p50_ms: float
     p99_ms: float
+    steps_p50_ms: NotRequired[dict[str, float]]  # of a search, by step
 
 
 class Status(TypedDict):
@@ -141,7 +142,7 @@ class Status(TypedDict):
     sessions: NotRequired[int]
     pending_vectors: NotRequired[int]
     model: NotRequired[str | None]
-    former_model: NotRequired[str | None]
+    previous_model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]

@@ -10,6 +10,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ class Call:
 
     outcome: str = OK  # else the code of the error
     counts: Mapping[str, int] = field(default_factory=dict)
+    steps: Mapping[str, float] = field(default_factory=dict)  # seconds of each step of a search
 
 
 @dataclass(slots=True)
@@ -33,6 +35,16 @@ class _Tool:
     outcomes: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
     latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+    steps: dict[str, deque[float]] = field(default_factory=dict)
+
+
+_current: ContextVar[Call] = ContextVar("current")
+
+
+def note_steps(steps: Mapping[str, float]) -> None:
+    """Log these times with the call that is running, and count them in `status`."""
+    if (call := _current.get(None)) is not None:
+        call.steps = steps
 
 
 class CallLog:
@@ -46,6 +58,7 @@ class CallLog:
     def timed(self, tool: str) -> Iterator[Call]:
         """Measure a call and log it, however it ends."""
         call, started = Call(), self._timer()
+        token = _current.set(call)
         try:
             yield call
         except BaseException as exc:
@@ -53,6 +66,7 @@ class CallLog:
                 call.outcome = type(exc).__name__  # a client that went away, for example
             raise
         finally:
+            _current.reset(token)
             self._note(tool, call, self._timer() - started)
 
     def _note(self, tool: str, call: Call, seconds: float) -> None:
@@ -60,20 +74,16 @@ class CallLog:
         noted.outcomes[call.outcome] += 1
         noted.seconds += seconds
         noted.latest.append(seconds)
-        milliseconds = round(seconds * 1000, 1)
-        log.info("call", tool=tool, ms=milliseconds, outcome=call.outcome, **call.counts)
+        for step, took in call.steps.items():
+            noted.steps.setdefault(step, deque(maxlen=LATEST)).append(took)
+        steps = {f"{step}_ms": milliseconds(took) for step, took in call.steps.items()}
+        facts = {"tool": tool, "ms": milliseconds(seconds), "outcome": call.outcome}
+        log.info("call", **facts, **call.counts, **steps)
 
     def summary(self) -> dict[str, dict[str, Any]]:
-        """By tool: how many calls, how many of them failed, and percentiles of the latest."""
-        return {
-            tool: {
-                "calls": noted.outcomes.total(),
-                "errors": noted.outcomes.total() - noted.outcomes[OK],
-                "p50_ms": round(percentile(noted.latest, 0.50) * 1000, 1),
-                "p99_ms": round(percentile(noted.latest, 0.99) * 1000, 1),
-            }
-            for tool, noted in sorted(self._tools.items())
-        }
+        """By tool: how many calls, how many of them failed, and percentiles of the latest; of a
+        search also the median of each step."""
+        return {tool: _figures(noted) for tool, noted in sorted(self._tools.items())}
 
     def metrics(self) -> Iterator[str]:
         """The same as lines of the Prometheus text format."""
@@ -88,6 +98,21 @@ class CallLog:
                 yield f'memoryd_call_seconds{{tool="{tool}",quantile="{share}"}} {value:.6f}'
             yield f'memoryd_call_seconds_sum{{tool="{tool}"}} {noted.seconds:.6f}'
             yield f'memoryd_call_seconds_count{{tool="{tool}"}} {noted.outcomes.total()}'
+
+
+def _figures(noted: _Tool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "calls": noted.outcomes.total(),
+        "errors": noted.outcomes.total() - noted.outcomes[OK],
+        "p50_ms": milliseconds(percentile(noted.latest, 0.50)),
+        "p99_ms": milliseconds(percentile(noted.latest, 0.99)),
+    }
+    steps = {step: milliseconds(percentile(times, 0.5)) for step, times in noted.steps.items()}
+    return found | ({"steps_p50_ms": steps} if steps else {})
+
+
+def milliseconds(seconds: float) -> float:
+    return round(1000 * seconds, 1)
 
 
 def percentile(values: deque[float], share: float) -> float:

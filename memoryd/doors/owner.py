@@ -79,7 +79,7 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
         try:
             model = given.get("model")
             record = record_from(memories[place], model, engine, trust_vectors=trust)
-            done = await engine.take_in(record.memory, record.passages, overwrite=overwrite)
+            done = await engine.import_memory(record.memory, record.passages, overwrite=overwrite)
         except InvalidInput as exc:
             outcomes[place] = {"outcome": "refused", "error": render.error(exc)}
         else:

@@ -62,10 +62,11 @@ def why(parts: Why) -> dict[str, float]:
     return {key: value for key, value in found.items() if value or key in ("dense", "lexical")}
 
 
-def page(found: Page, zone: tzinfo | None) -> dict[str, Any]:
+def page(found: Page, zone: tzinfo | None, *, explain: bool = False) -> dict[str, Any]:
+    """The results of a search; `explain`: with the time of each step."""
     results = [hit(h, zone) for h in found.hits]
     made = {"notice": NOTICE, "results": results, "warnings": list(found.warnings)}
-    if found.timings is None:
+    if not explain:
         return made
     return made | {"timings": {key: round(1000 * s, 2) for key, s in found.timings.items()}}
 

@@ -161,9 +161,9 @@ class McpServer:
         return types.GetPromptResult(description=PROMPT.description, messages=[message])
 
 
-def _counts(found: dict[str, Any]) -> dict[str, int]:
+def _counts(answer: dict[str, Any]) -> dict[str, int]:
     """The lengths of the lists in an answer, for the log."""
-    return {key: len(value) for key, value in found.items() if isinstance(value, list)}
+    return {key: len(value) for key, value in answer.items() if isinstance(value, list)}
 
 
 def _place(exc: Exception) -> str:

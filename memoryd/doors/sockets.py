@@ -157,10 +157,12 @@ class LineDoor:
                     await self._refuse(stream)
                     return
                 self.connections += 1
+                log.debug("connection_opened", connections=self.connections)
                 try:
                     await self._connection(stream, rights).serve(self._server)
                 finally:
                     self.connections -= 1
+                    log.debug("connection_closed", connections=self.connections)
         except* (
             OSError,
             anyio.BrokenResourceError,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from memoryd.doors import owner, render
+from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.sessions import (
@@ -94,8 +95,8 @@ class Tools:
 def _argument_hint(key: str, known: set[str]) -> str:
     if not known:
         return "Call it without arguments."
-    near = difflib.get_close_matches(key[:50], known, n=1, cutoff=0.5)
-    return f"Did you mean {near[0]}?" if near else f"Use {', '.join(sorted(known))}."
+    closest = difflib.get_close_matches(key[:50], known, n=1, cutoff=0.5)
+    return f"Did you mean {closest[0]}?" if closest else f"Use {', '.join(sorted(known))}."
 
 
 def _check_local(name: str) -> None:
@@ -110,7 +111,9 @@ def _check_local(name: str) -> None:
 
 
 async def _search(engine: Engine, given: Arguments) -> Arguments:
-    return render.page(_bounded(await engine.search(given.pop("query", ""), **given)), engine.zone)
+    found = _bounded(await engine.search(given.pop("query", ""), **given))
+    note_steps(found.timings)
+    return render.page(found, engine.zone, explain=given.get("explain") is True)
 
 
 def _bounded(page: Page) -> Page:

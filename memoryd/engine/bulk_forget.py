@@ -28,7 +28,7 @@ STRIDE = 2000  # memories tested before the event loop runs other tasks
 
 
 @dataclass(frozen=True, slots=True)
-class Culled:
+class BulkForgetResult:
     """What a forget by filter matched, and how many were deleted."""
 
     matched: int
@@ -74,7 +74,7 @@ class BulkForget:
         everything: bool = False,
         purge: bool = False,
         limit: int | None = None,
-    ) -> Culled:
+    ) -> BulkForgetResult:
         """Delete what the filter matches; with `dry_run`, only report it.
 
         An empty filter is refused unless `everything` is true. At most `limit` are deleted;
@@ -88,11 +88,11 @@ class BulkForget:
         types = Counter(str(memory.type) for memory in found)
         shown = tuple(memory.copy() for memory in found[:SHOWN])
         if checks.flag(dry_run, "dry_run"):
-            return Culled(len(found), 0, types, shown)
-        gone = await self._cull([memory.id for memory in found[:limit]], filter)
+            return BulkForgetResult(len(found), 0, types, shown)
+        gone = await self._forget_in_batches([memory.id for memory in found[:limit]], filter)
         if purging and gone >= len(found):
             await self._purge()
-        return Culled(len(found), gone, types, shown)
+        return BulkForgetResult(len(found), gone, types, shown)
 
     async def _matching(self, filter: Filter) -> list[Memory]:
         now, found = self._parts.clock(), []
@@ -102,7 +102,7 @@ class BulkForget:
             await anyio.lowlevel.checkpoint()
         return found
 
-    async def _cull(self, ids: list[str], filter: Filter) -> int:
+    async def _forget_in_batches(self, ids: list[str], filter: Filter) -> int:
         gone, size = 0, self._parts.memory.cleanup_batch
         for start in range(0, len(ids), size):
             batch = ids[start : start + size]

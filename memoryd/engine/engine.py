@@ -28,6 +28,7 @@ from memoryd.engine.search.search import Search
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
+from memoryd.logs import stage
 from memoryd.model import DAY, MICRO, Lifetimes
 from memoryd.ports import Backup, ClockRecord, Encoder, Reranker, SnapshotFile, Store, Watch
 from memoryd.settings import Config, MemorySettings
@@ -72,7 +73,7 @@ class Engine:
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
         self.export_page = Exporter(parts).page
-        self.take_in = Imports(parts, windows.drop).take_in
+        self.import_memory = Imports(parts, windows.drop).import_memory
 
     @property
     def zone(self) -> tzinfo | None:
@@ -101,7 +102,7 @@ class Engine:
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
-            "former_model": previous.model if previous else None,
+            "previous_model": previous.model if previous else None,
             "model_trouble": None if encoder else self._parts.embedding.trouble(),
         }
 
@@ -181,7 +182,9 @@ async def run_engine(
     snapshots = Snapshots(
         index, snapshot_file or NoSnapshotFile(), {"model": model, "dimension": dimension}
     )
-    await snapshots.load(store, watch)
+    with stage("load") as facts:
+        facts["from_snapshot"] = await snapshots.load(store, watch)
+        facts["memories"] = len(index)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
     ticks = partial(_now, clock, not config.memory.timezone)
     time_kept = (monotonic, clock_record or NoRecord())

@@ -62,16 +62,16 @@ class Imports:
         self._parts = parts
         self._session_changed = session_changed
 
-    async def take_in(
+    async def import_memory(
         self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
     ) -> Arrival:
         """Import a memory as it is. Without `passages` it is embedded here. Raises InvalidInput."""
-        arrival = await self._take_in(memory, passages, overwrite)
+        arrival = await self._import_memory(memory, passages, overwrite)
         if memory.session_id is not None and arrival.changed:
             self._session_changed(memory.session_id)
         return arrival
 
-    async def _take_in(
+    async def _import_memory(
         self, memory: Memory, passages: tuple[Passage, ...], overwrite: bool
     ) -> Arrival:
         if is_expired(memory, self._parts.clock()):

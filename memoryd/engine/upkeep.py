@@ -9,6 +9,7 @@ sleeps by the monotonic clock, so a wall clock that jumps cannot stop it, and de
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 
 import anyio
@@ -19,6 +20,7 @@ from memoryd.engine.clock_guard import ClockGuard, Doubt
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput, MemorydError, StoreUnavailable
+from memoryd.logs import stage
 from memoryd.ports import Backup
 from memoryd.tasks import task_group
 
@@ -178,9 +180,11 @@ class Upkeep:
 
     async def run(self) -> None:
         """Run all jobs now, then every `cleanup_interval`. A failure is logged and retried."""
-        while True:
+        with stage("sweep"):  # the last stage of a start, beside the calls
             await self.tick()
+        while True:
             await anyio.sleep(self._parts.memory.cleanup_interval)
+            await self.tick()
 
     async def tick(self) -> None:
         """Run every job once."""
@@ -191,8 +195,10 @@ class Upkeep:
             self.backup_if_due,
         )
         for job in jobs:
+            began = time.perf_counter()
             try:
-                if count := await job():
-                    log.info(job.__name__, memories=count)
+                if done := await job():
+                    took = round(1000 * (time.perf_counter() - began), 1)
+                    log.info("upkeep", job=job.__name__, memories=done, ms=took)
             except MemorydError as exc:
-                log.warning(f"{job.__name__}_failed", code=exc.code)
+                log.warning("upkeep_failed", job=job.__name__, code=exc.code)

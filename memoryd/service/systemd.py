@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from memoryd import __version__, daemon_record, places
-from memoryd.daemon_record import MANAGED, Record
+from memoryd.daemon_record import JOURNAL, MANAGED, Record
 from memoryd.service.manager import (
     Command,
     Done,
@@ -114,7 +114,7 @@ class Systemd:
         listen = self._socket or next(iter(places.runtime_sockets()), None)
         if listen is not None:
             places.make_private(folder)
-            daemon_record.write(Record(0, str(listen), str(folder), MANAGED, "", __version__))
+            daemon_record.write(Record(0, str(listen), str(folder), MANAGED, JOURNAL, __version__))
 
     def write(self) -> Done:
         for path, text in self._files().items():

@@ -28,6 +28,7 @@ from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import MemorydError, StoreError, StoreMismatch
+from memoryd.logs import stage
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity, Progress, Watch
 from memoryd.settings import Config
@@ -203,7 +204,8 @@ async def _open_store(
         backups = config.backup.folder(folder)
         open_as = partial(open_chroma, config.store, folder, progress=watch, backups=backups)
         try:
-            store = await stack.enter_async_context(open_as(identity))
+            with stage("store"):
+                store = await stack.enter_async_context(open_as(identity))
         except StoreMismatch as exc:
             if exc.code != OTHER_MODEL or model is None:
                 raise
@@ -215,8 +217,9 @@ async def _open_store(
                 raise
             else:
                 log.warning("model_changed", to=identity.model)
-            opened = open_as(identity, remodelling=model.is_ready)
-            store = await stack.enter_async_context(opened)
+            with stage("store"):
+                opened = open_as(identity, remodelling=model.is_ready)
+                store = await stack.enter_async_context(opened)
         facts = await store.status()
         if others := facts["other_collections"]:
             log.warning("other_collections", serving=config.store.collection, others=others)

@@ -15,6 +15,7 @@ from anyio.abc import TaskStatus
 from memoryd.engine.engine import Engine
 from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.errors import MemorydError
+from memoryd.logs import stage
 from memoryd.ports import Encoder, Reranker, Snapshot, SnapshotFile
 from memoryd.settings import Config
 from memoryd.tasks import task_group
@@ -35,12 +36,12 @@ async def serve_previous_model(
     try:
         previous = await _previous_model(engine, config, snapshot_file, load)
     except Exception as exc:  # memories are found by words until they have their vectors
-        log.warning("former_model_failed", error=type(exc).__name__)
+        log.warning("previous_model_failed", error=type(exc).__name__)
         previous = None
     if previous is None:
         task_status.started()
         return
-    log.info("former_model_searches", model=previous.model)
+    log.info("previous_model_searches", model=previous.model)
     async with task_group() as tasks:
         tasks.start_soon(previous.run)
         task_status.started()
@@ -51,17 +52,20 @@ async def _previous_model(
     engine: Engine, config: Config, snapshot_file: SnapshotFile, load: Load
 ) -> PreviousModel | None:
     """The previous model with its vectors, lent to the engine; None if there is nothing to lend."""
-    found = await anyio.to_thread.run_sync(snapshot_file.load)
-    if found is None or not engine.state()["pending_vectors"]:
+    snapshot = await anyio.to_thread.run_sync(snapshot_file.load)
+    if snapshot is None or not engine.state()["pending_vectors"]:
         snapshot_file.clear()
         return None
-    model = str(found.about["model"])
-    encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
+    model = str(snapshot.about["model"])
+    with stage("previous_model"):
+        encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
     if encoder is None:
-        log.warning("former_model_missing", model=model)
+        log.warning("previous_model_missing", model=model)
         return None
     previous = PreviousModel(encoder, config.embedding)
-    await engine.use_previous_model(previous, await anyio.to_thread.run_sync(_saved_vectors, found))
+    await engine.use_previous_model(
+        previous, await anyio.to_thread.run_sync(_saved_vectors, snapshot)
+    )
     return previous
 
 
@@ -84,9 +88,9 @@ def _load(config: Config, model: str, load: Load) -> Encoder | None:
     return None
 
 
-def _saved_vectors(found: Snapshot) -> SavedVectors:
-    arrays, saved, begin = found.arrays, {}, 0
-    for key, count in zip(found.keys, arrays["rows"].tolist(), strict=True):
+def _saved_vectors(snapshot: Snapshot) -> SavedVectors:
+    arrays, saved, begin = snapshot.arrays, {}, 0
+    for key, count in zip(snapshot.keys, arrays["rows"].tolist(), strict=True):
         saved[key] = list(arrays["vector"][begin : begin + count])
         begin += count
     return saved
@@ -97,7 +101,9 @@ async def serve_reranker(engine: Engine, folder: str) -> None:
     engine.attach_reranker(None, "The rerank model is being loaded.")
     try:
         load = partial(guarded, partial(_load_reranker, folder), "The rerank model")
-        engine.attach_reranker(await anyio.to_thread.run_sync(load, abandon_on_cancel=True))
+        with stage("rerank_model"):
+            reranker = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+        engine.attach_reranker(reranker)
     except MemorydError as exc:
         log.warning("rerank_model_unusable", code=exc.code, error=reason_of(exc))
         engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())

@@ -16,6 +16,7 @@ from anyio.abc import TaskStatus
 
 from memoryd.engine.engine import Engine
 from memoryd.errors import EmbedError, MemorydError
+from memoryd.logs import stage
 from memoryd.ports import Encoder, Identity
 from memoryd.settings import Config
 
@@ -73,9 +74,10 @@ class Model:
         load = partial(self._load, self._config)
         while self._encoder is None:
             try:
-                self._encoder = await anyio.to_thread.run_sync(
-                    guarded, load, abandon_on_cancel=True
-                )
+                with stage("model") as facts:
+                    encoder = await anyio.to_thread.run_sync(guarded, load, abandon_on_cancel=True)
+                    facts["model"] = encoder.model if encoder else None
+                self._encoder = encoder
                 self._ready.set()
             except MemorydError as exc:
                 log.warning("model_missing", code=exc.code, error=reason_of(exc))

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
-from memoryd.settings import Config, EmbeddingSettings, MemorySettings
+from memoryd.logs import log_to_stderr
+from memoryd.settings import Config, EmbeddingSettings, LogSettings, MemorySettings
 from memoryd.wiring.engine import open_engine
 from scripts.bench.corpus import texts
 
@@ -165,6 +166,7 @@ def main() -> None:
     parser.add_argument("--alive", type=int, default=2_000)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    log_to_stderr(LogSettings(level="warning"))  # stdout is for the figures
     with tempfile.TemporaryDirectory() as folder:
         found = measure(given.total, given.alive, Path(folder))
     if given.json:

@@ -38,9 +38,10 @@ from memoryd.engine.engine import Engine
 from memoryd.engine.index.terms import terms
 from memoryd.engine.index.words import Norms
 from memoryd.engine.search.rank import largest
+from memoryd.logs import log_to_stderr
 from memoryd.model import Filter
 from memoryd.ports import Encoder
-from memoryd.settings import Config
+from memoryd.settings import Config, LogSettings
 from memoryd.wiring.engine import open_engine
 from scripts.bench.mixtures import mixtures
 
@@ -243,6 +244,7 @@ def main() -> None:
     parser.add_argument("--rerank", default="", help="folder of a cross-encoder")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    log_to_stderr(LogSettings(level="warning"))  # stdout is for the figures
     files = given.files or sorted(given.data.glob("*_dev.json"))
     if not files:
         sys.exit("There are no *_dev.json files: name some, or give --data.")

@@ -24,8 +24,9 @@ import numpy as np
 
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.engine.index import snapshot
+from memoryd.logs import log_to_stderr
 from memoryd.ports import Identity, Record
-from memoryd.settings import Config, MemorySettings, StoreSettings
+from memoryd.settings import Config, LogSettings, MemorySettings, StoreSettings
 from memoryd.wiring.engine import open_engine
 from scripts.bench.corpus import DIMENSION, plain_chroma, records
 
@@ -106,6 +107,7 @@ def measure(count: int, runs: int, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
+    log_to_stderr(LogSettings(level="warning"))  # stdout is for the figures
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)

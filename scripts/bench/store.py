@@ -22,7 +22,8 @@ import anyio
 import anyio.to_thread
 
 from memoryd.engine.engine import Engine
-from memoryd.settings import Config, MemorySettings
+from memoryd.logs import log_to_stderr
+from memoryd.settings import Config, LogSettings, MemorySettings
 from memoryd.wiring.engine import open_engine
 
 TASKS, ROUNDS = 32, 3
@@ -139,6 +140,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=1024)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    log_to_stderr(LogSettings(level="warning"))  # stdout is for the figures
     found = {name: anyio.run(measure, options.texts, words) for name, words in LENGTHS.items()}
     if options.json:
         print(json.dumps(found))

@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client import Client
+from memoryd.logs import log_to_stderr
 from memoryd.model import DAY
+from memoryd.settings import LogSettings
 from memoryd.wiring.engine import open_engine
 from scripts.bench.corpus import records, texts
 from scripts.bench.start import configured, fill
@@ -86,6 +88,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    log_to_stderr(LogSettings(level="warning"))  # stdout is for the figures
     with tempfile.TemporaryDirectory(prefix="memoryd-bench-", ignore_cleanup_errors=True) as folder:
         found = measure(given.count, given.queries, Path(folder))
     if given.json:

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pty
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -245,29 +244,6 @@ def test_a_daemon_that_was_started_by_a_verb(home: Path, capsys: Capture) -> Non
     assert main(["stop", *there]) == 0
     assert capsys.readouterr().out == f"Stopped process {pid}.\n"
     assert not is_running(pid)
-
-
-def test_logs_follow_across_a_rotation(tmp_path: Path) -> None:
-    log = tmp_path / "daemon.log"
-    log.write_text('{"event": "first", "level": "info", "timestamp": "2030-01-01T00:00:00.1"}\n')
-    command = [sys.executable, "-m", "memoryd", "logs", "-f", "--data-dir", str(tmp_path)]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        # Where the tests run in the background of a shell, it is ignored and inherited so.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as follower:
-        assert follower.stdout is not None
-        assert follower.stdout.readline() == "2030-01-01T00:00:00 info     first\n"
-        with log.open("a") as file:
-            file.write("Traceback: plain words\n")
-        assert follower.stdout.readline() == "Traceback: plain words\n"
-        log.rename(tmp_path / "daemon.log.1")
-        log.write_text('{"event": "after", "level": "info", "n": 1}\n')
-        assert follower.stdout.readline().split() == ["info", "after", "n=1"]
-        follower.send_signal(signal.SIGINT)
-        assert follower.wait(10) == 130
 
 
 def test_a_stop_that_takes_too_long_is_a_failure(

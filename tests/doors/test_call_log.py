@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from memoryd.doors.calls import LATEST, CallLog
+from memoryd.doors.calls import LATEST, CallLog, note_steps
 
 
 def clock(*steps: float) -> Iterator[float]:
@@ -32,6 +32,26 @@ def test_a_call_is_one_event_with_its_outcome() -> None:
         {"event": "call", "log_level": "info", "tool": "store_memory"}
         | {"ms": 500.0, "outcome": "content_empty"},
     ]
+
+
+def test_the_steps_of_a_search_are_logged_and_counted() -> None:
+    """Of the call that takes them, not of the next."""
+    calls = CallLog(clock(0.25, 0.25, 0.25).__next__)
+    with capture_logs() as events:
+        for fuse in (0.002, 0.004):
+            with calls.timed("search_memories"):
+                note_steps({"embed": 0.1, "fuse": fuse})
+        with calls.timed("store_memory"):
+            pass
+    note_steps({"embed": 9.0})  # of no call: an engine that is used without the doors
+    assert [(event.get("embed_ms"), event.get("fuse_ms")) for event in events] == [
+        (100.0, 2.0),
+        (100.0, 4.0),
+        (None, None),
+    ]
+    found = calls.summary()
+    assert found["search_memories"]["steps_p50_ms"] == {"embed": 100.0, "fuse": 4.0}
+    assert "steps_p50_ms" not in found["store_memory"]
 
 
 def test_a_call_that_is_given_up_is_counted() -> None:

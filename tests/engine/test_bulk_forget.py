@@ -94,7 +94,7 @@ async def test_a_memory_that_changed_meanwhile_is_kept(engine: Engine, store: Ra
     bulk = BulkForget(engine._parts, Memories(engine._parts), engine.purge)
     found = await bulk._matching(filter)
     await engine.update(kept.id, metadata={"stage": 2})
-    assert await bulk._cull([memory.id for memory in found], filter) == 0
+    assert await bulk._forget_in_batches([memory.id for memory in found], filter) == 0
     assert kept.id in store.records
 
 

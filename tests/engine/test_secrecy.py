@@ -144,7 +144,7 @@ async def test_an_imported_session_id_that_looks_like_a_secret_is_refused(
     memory = (await engine.store("x", name="n")).memory
     await engine.forget("n")
     with pytest.raises(InvalidInput, match="session_id"):
-        await engine.take_in(replace(memory, session_id=TOKEN))
+        await engine.import_memory(replace(memory, session_id=TOKEN))
     assert TOKEN not in repr(store.records)
 
 

@@ -145,7 +145,7 @@ async def test_a_memory_comes_in_as_it_was(engine: Engine, start: Start) -> None
     memory = made(
         expires_at=9e9, metadata={"n": 1.0, "deep": [{"a": None}]}, name="tea", session_id="s1"
     )
-    assert (await engine.take_in(memory)).outcome is Outcome.ADDED
+    assert (await engine.import_memory(memory)).outcome is Outcome.ADDED
     assert await engine.get("tea") == memory
     assert (await engine.search("tea is at four")).hits[0].memory == memory
     async with start() as again:
@@ -155,10 +155,10 @@ async def test_a_memory_comes_in_as_it_was(engine: Engine, start: Start) -> None
 async def test_importing_twice_changes_nothing(engine: Engine, store: RamStore) -> None:
     memories = [made(), made(id="f" * 20, content="Other.", type=MemoryType.CONVERSATION)]
     for memory in memories:
-        await engine.take_in(memory)
+        await engine.import_memory(memory)
     before = dict(store.records)
     for memory in memories:
-        assert (await engine.take_in(memory)).outcome is Outcome.KNOWN
+        assert (await engine.import_memory(memory)).outcome is Outcome.KNOWN
     assert store.records.keys() == before.keys()
     assert all(store.records[id] is before[id] for id in before)
 
@@ -178,11 +178,11 @@ async def test_what_differs_stays_unless_it_is_overwritten(
     engine: Engine, store: RamStore, there: Memory
 ) -> None:
     memory = made(metadata={"n": 1}, name="tea" if there.name else None)
-    await engine.take_in(there)
-    kept = await engine.take_in(memory)
+    await engine.import_memory(there)
+    kept = await engine.import_memory(memory)
     assert (kept.outcome, kept.rival) == (Outcome.KEPT, there.id)
     assert await exported(engine) == [there]
-    assert (await engine.take_in(memory, overwrite=True)).outcome is Outcome.REPLACED
+    assert (await engine.import_memory(memory, overwrite=True)).outcome is Outcome.REPLACED
     assert await exported(engine) == [memory]
     assert store.records.keys() == {memory.id}
 
@@ -190,7 +190,7 @@ async def test_what_differs_stays_unless_it_is_overwritten(
 async def test_a_call_that_is_given_up_between_old_and_new_loses_neither(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await engine.take_in(made(id="f" * 20, content="Another text.", name="tea"))
+    await engine.import_memory(made(id="f" * 20, content="Another text.", name="tea"))
     drop = commits.drop
 
     async def drop_and_give_up(*given: Any) -> set[str]:
@@ -200,7 +200,7 @@ async def test_a_call_that_is_given_up_between_old_and_new_loses_neither(
 
     monkeypatch.setattr(commits, "drop", drop_and_give_up)
     with anyio.CancelScope() as scope:
-        await engine.take_in(made(content="Tea. " * 2000, name="tea"), overwrite=True)
+        await engine.import_memory(made(content="Tea. " * 2000, name="tea"), overwrite=True)
     found = await engine.get("tea")
     assert found is not None
     assert found.content.startswith("Tea.")
@@ -212,7 +212,7 @@ async def test_a_store_that_fails_while_a_memory_is_replaced_loses_none(
 ) -> None:
     """And the same import, repeated, ends what it began, also after a restart."""
     old, new = made(id="f" * 20, content="Another text.", name="tea"), made(name="tea")
-    await engine.take_in(old)
+    await engine.import_memory(old)
 
     async def fail(*given: Any, **options: Any) -> Any:
         raise StoreError("The disk is full.")
@@ -220,7 +220,7 @@ async def test_a_store_that_fails_while_a_memory_is_replaced_loses_none(
     with monkeypatch.context() as patched:
         patched.setattr(store, failing, fail)
         with pytest.raises(StoreError):
-            await engine.take_in(new, overwrite=True)
+            await engine.import_memory(new, overwrite=True)
     assert old in await exported(engine)
     async with start() as again:
         assert old in await exported(again)
@@ -232,17 +232,17 @@ async def test_a_store_that_fails_while_a_memory_is_replaced_loses_none(
 
 async def test_the_same_fact_under_another_id_is_known(engine: Engine) -> None:
     stored = (await engine.store("Tea is at four.")).memory
-    assert (await engine.take_in(made())).outcome is Outcome.KNOWN
+    assert (await engine.import_memory(made())).outcome is Outcome.KNOWN
     assert await exported(engine) == [stored]
-    assert (await engine.take_in(made(name="tea"))).outcome is Outcome.ADDED
+    assert (await engine.import_memory(made(name="tea"))).outcome is Outcome.ADDED
 
 
 async def test_the_expired_are_left_out_and_make_room(engine: Engine, clock: Clock) -> None:
-    assert (await engine.take_in(made(expires_at=clock.now))).outcome is Outcome.EXPIRED
-    assert (await engine.take_in(made(expires_at=1.0, pinned=True))).outcome is Outcome.ADDED
-    await engine.take_in(made(id="e" * 20, name="short", expires_at=clock.now + 5))
+    assert (await engine.import_memory(made(expires_at=clock.now))).outcome is Outcome.EXPIRED
+    assert (await engine.import_memory(made(expires_at=1.0, pinned=True))).outcome is Outcome.ADDED
+    await engine.import_memory(made(id="e" * 20, name="short", expires_at=clock.now + 5))
     clock.now += 10
-    assert (await engine.take_in(made(id="d" * 20, name="short"))).outcome is Outcome.ADDED
+    assert (await engine.import_memory(made(id="d" * 20, name="short"))).outcome is Outcome.ADDED
 
 
 async def test_imported_turns_join_the_window(engine: Engine) -> None:
@@ -252,7 +252,7 @@ async def test_imported_turns_join_the_window(engine: Engine) -> None:
         session_id="s1",
         metadata={"role": "user", "order": 0},
     )
-    await engine.take_in(turn)
+    await engine.import_memory(turn)
     assert (await engine.context_window("s1")).messages == (turn,)
 
 
@@ -265,7 +265,7 @@ def test_every_time_that_is_taken_in_can_be_shown(at: float, zone: str) -> None:
 async def test_a_pin_has_no_end_however_it_came(engine: Engine, clock: Clock) -> None:
     fields = fields_of(made(pinned=True)) | {"expires_at": 5.0}
     memory = memory_from(fields, 1_000_000)
-    assert (await engine.take_in(memory)).outcome is Outcome.ADDED
-    assert (await engine.take_in(memory_from(fields, 1_000_000))).outcome is Outcome.KNOWN
+    assert (await engine.import_memory(memory)).outcome is Outcome.ADDED
+    assert (await engine.import_memory(memory_from(fields, 1_000_000))).outcome is Outcome.KNOWN
     assert [hit.memory for hit in (await engine.search("tea at four")).hits] == [made(pinned=True)]
     assert await engine.cleanup_expired() == 0

@@ -94,7 +94,7 @@ async def test_an_order_out_of_range_breaks_no_session(start: Start) -> None:
             metadata={"role": "user", "order": 2**4096 - 1},
             session_id="s",
         )
-        await engine.take_in(bad)
+        await engine.import_memory(bad)
         await engine.add_turn("user", "goes on", "s")
     async with start() as engine:
         await engine.add_turn("user", "and on", "s")

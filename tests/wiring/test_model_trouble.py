@@ -193,10 +193,10 @@ async def test_a_previous_model_that_does_not_load_is_passed_over(
             await engine.store(DOCK)
         monkeypatch.setattr(wiring, "load_encoder", only_new)
         await changes_its_model(tmp_path)
-    assert "former_model_missing" in events()
+    assert "previous_model_missing" in events()
 
 
-async def test_former_vectors_that_cannot_be_used_are_passed_over(
+async def test_previous_vectors_that_cannot_be_used_are_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged() as events:
@@ -204,7 +204,7 @@ async def test_former_vectors_that_cannot_be_used_are_passed_over(
             await engine.store(DOCK)
         monkeypatch.setattr(previous_model.PreviousModel, "load", failing(ERRORS[4]))
         await changes_its_model(tmp_path)
-    assert "former_model_failed" in events()
+    assert "previous_model_failed" in events()
 
 
 @contextmanager

@@ -258,9 +258,9 @@ def _surplus_rows(id: str, old: dict[str, Any] | None, new: dict[str, Any]) -> l
     return rows.row_ids(id, before)[after:]
 
 
-def _rows(found: dict[str, Any]) -> list[rows.Row]:
-    vectors = np.asarray(found["embeddings"], dtype=np.float32)
-    columns = zip(found["ids"], found["documents"], found["metadatas"], vectors, strict=True)
+def _rows(result: dict[str, Any]) -> list[rows.Row]:
+    vectors = np.asarray(result["embeddings"], dtype=np.float32)
+    columns = zip(result["ids"], result["documents"], result["metadatas"], vectors, strict=True)
     return [rows.Row(id, text, meta or {}, vector.copy()) for id, text, meta, vector in columns]
 
 

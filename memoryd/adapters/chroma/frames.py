@@ -23,7 +23,8 @@ def encode_frame(message: object) -> bytes:
 
 
 def write_frame(stream: BinaryIO, message: object) -> None:
-    """Write one message and flush it."""
+    """Write one message and flush it. Of any thread: a buffered stream locks itself, and one call
+    writes the whole frame. OSError if the other side closed the pipe."""
     stream.write(encode_frame(message))
     stream.flush()
 

@@ -17,6 +17,7 @@ from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
 from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
 from memoryd.adapters.chroma.sqlite_read import DATABASE, enable_wal, read_revisions
+from memoryd.adapters.chroma.worker_events import stage
 from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
@@ -37,7 +38,8 @@ def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | No
     written = max(0, written - sum(other.rows for other in others))  # their rows are not dead
     revisions = read_revisions(folder / DATABASE, settings.collection)
     os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
-    import chromadb
+    with stage("import"):
+        import chromadb
 
     def connect() -> Any:
         return chromadb.PersistentClient(str(folder), settings=_client_settings())
@@ -157,11 +159,11 @@ def newer_schema_error(where: str, schema: int) -> StoreMismatch:
     )
 
 
-def _check_compatible(found: Any, identity: Identity, where: str) -> None:
-    facts = dict(found.metadata or {})
+def _check_compatible(collection: Any, identity: Identity, where: str) -> None:
+    facts = dict(collection.metadata or {})
     if SCHEMA_KEY not in facts:
         raise StoreMismatch(
-            f"The collection {found.name!r} in the store {where} was not made by memoryd.",
+            f"The collection {collection.name!r} in the store {where} was not made by memoryd.",
             hint="Name another store.collection, or use another memory.path.",
         )
     schema = facts[SCHEMA_KEY]
@@ -172,9 +174,10 @@ def _check_compatible(found: Any, identity: Identity, where: str) -> None:
             f"The store {where} has schema {schema}; this memoryd reads schema {SCHEMA}.",
             hint="Use the version of memoryd that wrote it.",
         )
-    if found.configuration_json.get("hnsw", {}).get("space") != "cosine":
+    if collection.configuration_json.get("hnsw", {}).get("space") != "cosine":
         raise StoreMismatch(
-            f"The collection {found.name!r} in the store {where} does not use cosine distance.",
+            f"The collection {collection.name!r} in the store {where} does not use cosine "
+            "distance.",
             hint="Name another store.collection, or use another memory.path.",
         )
     before = identity_of(facts)
@@ -182,7 +185,7 @@ def _check_compatible(found: Any, identity: Identity, where: str) -> None:
         return
     if NO_MODEL in (before.model, identity.model) and before.dimension == identity.dimension:
         if identity.model != NO_MODEL:
-            found.modify(metadata=facts | {MODEL_KEY: identity.model})
+            collection.modify(metadata=facts | {MODEL_KEY: identity.model})
         return
     raise StoreMismatch(
         f"The store was made with {before.model} ({before.dimension} numbers a vector), "

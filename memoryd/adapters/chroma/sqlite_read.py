@@ -286,24 +286,24 @@ def _apply_queue(
             found[id].vector = np.frombuffer(vector, dtype="<f4")
 
 
-def _replay(found: dict[str, _RawRow], operation: int, id: str, meta: dict[str, Any]) -> None:
+def _replay(raw_rows: dict[str, _RawRow], operation: int, id: str, meta: dict[str, Any]) -> None:
     """Apply one operation of the queue as Chroma does: adding an id that exists changes nothing."""
     if operation == DELETE:
-        found.pop(id, None)
+        raw_rows.pop(id, None)
         return
-    if (operation == ADD and id in found) or (operation == UPDATE and id not in found):
+    if (operation == ADD and id in raw_rows) or (operation == UPDATE and id not in raw_rows):
         return
-    row = found.setdefault(id, _RawRow())
+    row = raw_rows.setdefault(id, _RawRow())
     if DOCUMENT in meta:
         row.document = meta.pop(DOCUMENT)
     row.meta |= meta
     row.meta = {key: value for key, value in row.meta.items() if value is not None}
 
 
-def _rows(found: dict[str, _RawRow], dimension: int) -> Iterator[rows.Row]:
+def _rows(raw_rows: dict[str, _RawRow], dimension: int) -> Iterator[rows.Row]:
     """Rows for `rows.to_records`. A memory that lost one vector waits for all of them."""
-    lost = {row.meta.get(rows.OF, id) for id, row in found.items() if row.vector is None}
-    for id, row in found.items():
+    lost = {row.meta.get(rows.OF, id) for id, row in raw_rows.items() if row.vector is None}
+    for id, row in raw_rows.items():
         if row.meta.get(rows.OF, id) not in lost and row.vector is not None:
             yield rows.Row(id, row.document, row.meta, row.vector)
         elif rows.OF not in row.meta:

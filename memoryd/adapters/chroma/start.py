@@ -10,7 +10,6 @@ or Chroma, a crash of the reader. The duration of an opening is no evidence, so 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +41,7 @@ from memoryd.adapters.chroma.sqlite_read import (
     salvage,
 )
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, OLD
+from memoryd.adapters.chroma.worker_events import send_event, stage
 from memoryd.errors import StoreError
 from memoryd.ports import Identity, Progress, ReportProgress
 from memoryd.settings import StoreSettings
@@ -55,6 +55,11 @@ MIGRATIONS: dict[int, Callable[[Row], Row]] = {}
 
 class StoreBroken(Exception):
     """The store does not work, but may be rebuilt from its database."""
+
+
+class OpeningAbandoned(BaseException):
+    """Nothing waits for this opening any more. Raised by a progress report, where the store may be
+    left as it is; not an Exception, because it says nothing about the store."""
 
 
 def start(
@@ -77,7 +82,8 @@ def start(
         if reopening and not (data_dir / LIVE / DATABASE).exists():
             raise store_gone_error(data_dir / LIVE)
         if remodelling and has_other_model(data_dir / LIVE, settings.collection, identity):
-            remodel(settings, data_dir, identity, progress)
+            with stage("remodel"):
+                remodel(settings, data_dir, identity, progress)
         replaced = (data_dir / OLD).exists()
         collection = _open_or_repair(settings, data_dir, identity, progress, crashes)
         if replaced and not keep_old:
@@ -116,8 +122,9 @@ def _open_or_repair(
     except (StoreBroken, Unreadable) as exc:
         if swap.undo_swap(data_dir):
             return _open_checked(settings, data_dir, identity, progress)
-        sys.stderr.write(f"store worker: repairing ({type(exc.__cause__ or exc).__name__})\n")
-        _repair(settings, data_dir, progress, exc)
+        send_event("warning", "repair", reason=type(exc.__cause__ or exc).__name__)
+        with stage("repair"):
+            _repair(settings, data_dir, progress, exc)
     try:
         return _open_checked(settings, data_dir, identity, progress)
     except StoreBroken as exc:
@@ -134,29 +141,37 @@ def _open_checked(
 ) -> Collection:
     """Open the store and check it; raises StoreBroken or Unreadable if it does not work."""
     folder = data_dir / LIVE
-    check_access(folder)
-    check_files(folder)
-    was_clean = (folder / CLEAN).exists() or not (folder / DATABASE).exists()
-    if not was_clean and not passes_quick_check(folder):
-        raise StoreBroken
+    with stage("files"):
+        check_access(folder)
+        check_files(folder)
+        was_clean = (folder / CLEAN).exists() or not (folder / DATABASE).exists()
+        if not was_clean and not passes_quick_check(folder):
+            raise StoreBroken
     schema = collection_facts(folder, settings.collection).get(rows.SCHEMA_KEY)
     if isinstance(schema, int) and schema > SCHEMA:  # before Chroma writes to it
         raise newer_schema_error(str(folder / DATABASE), schema)
     if is_older(folder, settings.collection):
-        migrate(settings, data_dir, progress)
+        with stage("migrate"):
+            migrate(settings, data_dir, progress)
     if crashes >= MAX_CRASHES or is_torn(folder):
         raise StoreBroken
     progress(Progress(OPENING))
     try:
-        collection = open_embedded(settings, folder, identity)
+        with stage("open"):
+            collection = open_embedded(settings, folder, identity)
     except StoreError as exc:
         if exc.code != "store_corrupt":
             raise
         raise _open_error(exc, data_dir) from exc
     try:
-        collection.probe()
-        if not was_clean:
-            _check_all_rows(collection, progress)
+        with stage("check") as facts:
+            facts["rows"] = 1 if was_clean else collection.row_count()
+            collection.probe()
+            if not was_clean:
+                _check_all_rows(collection, progress)
+    except OpeningAbandoned:
+        close(collection, folder)
+        raise
     except Exception as exc:
         close(collection, folder)
         raise _open_error(exc, data_dir) from exc
@@ -184,10 +199,10 @@ def _check_all_rows(collection: Collection, progress: ReportProgress) -> None:
 
 
 def _repair(
-    settings: StoreSettings, data_dir: Path, progress: ReportProgress, found: Exception
+    settings: StoreSettings, data_dir: Path, progress: ReportProgress, fault: Exception
 ) -> None:
     """Rebuild the store from its database. The engine makes vectors that only the index had again,
-    in the background. If rows are lost, the error has the message of the fault `found` first."""
+    in the background. If rows are lost, the error has the message of `fault` first."""
     progress(Progress("repairing"))
     path = data_dir / LIVE / DATABASE
     try:
@@ -197,7 +212,7 @@ def _repair(
         other_rows = [read_other(data_dir / LIVE, it) for it in others if it.made_here]
     except Unreadable as exc:
         raise _corrupt_error(
-            found.message if isinstance(found, Unreadable) else exc.message
+            fault.message if isinstance(fault, Unreadable) else exc.message
         ) from exc
     except (KeyError, ValueError) as exc:
         raise _corrupt_error(f"The store's database {path} has lost parts of memories.") from exc

@@ -14,22 +14,28 @@ import json
 import os
 import queue
 import signal
-import sys
 import threading
 import time
-import traceback
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from memoryd import files
 from memoryd.adapters.chroma.disk_errors import to_memoryd_error
 from memoryd.adapters.chroma.frames import read_frame, write_frame
 from memoryd.adapters.chroma.open_files import store_gone_error
+from memoryd.adapters.chroma.start import OpeningAbandoned
 from memoryd.adapters.chroma.swap import LIVE
+from memoryd.adapters.chroma.worker_events import (
+    Event,
+    send_event,
+    send_events,
+    send_failure,
+    stage,
+)
 from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.errors import MemorydError, StoreBusy, StoreError
 from memoryd.places import forbid_core_dumps, is_alive, try_lock
-from memoryd.ports import ReportProgress
+from memoryd.ports import Progress, ReportProgress
 from memoryd.uncaught import tell_only_types
 
 _input_ended = threading.Event()
@@ -43,19 +49,40 @@ def main() -> None:
     os.umask(0o077)  # only the owner may read the store's files, whatever umask was inherited
     forbid_core_dumps()
     pipe_in, pipe_out = _take_pipes()
-    tell_only_types(lambda kind, at: _log(f"{kind} at {at}"))
+    send_events(lambda event: _send_event(pipe_out, event))
+    tell_only_types(lambda kind, at: send_event("error", "uncaught", error=kind, at=at))
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
         opening = read_frame(pipe_in)
+        calls = _read_calls(pipe_in)
         try:
-            store = _open_store(opening, lambda update: write_frame(pipe_out, (0, None, update)))
+            store = _open_store(opening, lambda update: _report(pipe_out, update))
             facts = store.facts() | {"made_for": store.made_for}
+        except OpeningAbandoned:
+            _exit()
         except Exception as exc:
             write_frame(pipe_out, (0, False, _error_fields(exc)))
-            return
-        write_frame(pipe_out, (0, True, facts))
-        _serve(store, pipe_in, pipe_out)
+            _exit()
+        with contextlib.suppress(OSError):  # if the daemon has ended, the store is closed in order
+            write_frame(pipe_out, (0, True, facts))
+        _serve(store, calls, pipe_out)
+
+
+def _report(pipe_out: BinaryIO, update: Progress) -> None:
+    """Report the progress of the opening; OpeningAbandoned if the daemon no longer wants it."""
+    try:
+        write_frame(pipe_out, (0, None, update))
+    except OSError as exc:  # the daemon has ended
+        raise OpeningAbandoned from exc
+    if _input_ended.is_set():
+        raise OpeningAbandoned
+
+
+def _send_event(pipe_out: BinaryIO, event: Event) -> None:
+    # RuntimeError: a finalizer that fails while this thread writes a frame.
+    with contextlib.suppress(OSError, RuntimeError):
+        write_frame(pipe_out, event)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -73,7 +100,8 @@ def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStor
     if settings.mode == "embedded":
         if reopening and not data_dir.exists():
             raise store_gone_error(data_dir / LIVE)
-        take_lock(data_dir, opening["owner"], settings.lock_wait)
+        with stage("lock"):
+            take_lock(data_dir, opening["owner"], settings.lock_wait)
     return WorkerStore(
         settings,
         data_dir,
@@ -86,9 +114,7 @@ def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStor
     )
 
 
-def _serve(store: WorkerStore, pipe_in: BinaryIO, pipe_out: BinaryIO) -> None:
-    calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_read_calls, args=(pipe_in, calls), daemon=True).start()
+def _serve(store: WorkerStore, calls: queue.SimpleQueue[Any], pipe_out: BinaryIO) -> None:
     while (call := calls.get()) is not None:
         number, name, args = call
         try:
@@ -97,7 +123,7 @@ def _serve(store: WorkerStore, pipe_in: BinaryIO, pipe_out: BinaryIO) -> None:
             error = store.to_error(exc)
             if store.needs_new_worker:
                 # No answer: the daemon starts another worker and sends the call to that one.
-                _log(f"giving up ({type(exc).__name__})")
+                send_failure("worker_gives_up", exc)
                 os._exit(1)
             answer = (number, False, _error_fields(exc, error))
         try:
@@ -108,31 +134,39 @@ def _serve(store: WorkerStore, pipe_in: BinaryIO, pipe_out: BinaryIO) -> None:
             break
     with contextlib.suppress(Exception):  # without the mark the next start only takes longer
         store.close()
-    os._exit(0)  # nothing to unwind: what was acknowledged is committed
+    _exit()
 
 
-def _read_calls(pipe_in: BinaryIO, calls: queue.SimpleQueue[Any]) -> None:
-    """Queue calls as they arrive, so that the end of the input is noticed during a long call."""
-    try:
-        while True:
-            calls.put(read_frame(pipe_in))
-    except (EOFError, OSError):
-        return
-    finally:  # the daemon has ended, or sent a frame that cannot be read: stop in both cases
-        _input_ended.set()
-        calls.put(None)
+def _exit() -> NoReturn:
+    """End without unwinding: what was acknowledged is committed, and a thread may wait for input,
+    which Python would abort at."""
+    os._exit(0)
 
 
-def _log(text: str) -> None:
-    sys.stderr.write(f"store worker: {text}\n")
+def _read_calls(pipe_in: BinaryIO) -> queue.SimpleQueue[Any]:
+    """A queue of the calls as they arrive, so that the end of the input is noticed during a long
+    call and during the opening; None at the end."""
+    calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def read() -> None:
+        try:
+            while True:
+                calls.put(read_frame(pipe_in))
+        except (EOFError, OSError):
+            return
+        finally:  # the daemon has ended, or sent a frame that cannot be read: stop in both cases
+            _input_ended.set()
+            calls.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return calls
 
 
 def _error_fields(exc: Exception, error: MemorydError | None = None) -> dict[str, str]:
     """The fields of the error to answer with. The text of a foreign exception is neither sent nor
     logged: it can quote a memory."""
     if not isinstance(exc, MemorydError):
-        where = "".join(traceback.format_tb(exc.__traceback__))
-        sys.stderr.write(f"store worker: {type(exc).__name__}\n{where}")
+        send_failure("worker_call_failed", exc)
     error = error or to_memoryd_error(exc)
     return {
         "kind": type(error).__name__,

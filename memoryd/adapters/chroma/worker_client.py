@@ -20,6 +20,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import structlog
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from memoryd import errors
@@ -27,12 +28,15 @@ from memoryd.adapters.backup_file import restore_hint
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.frames import encode_frame, receive_frame
 from memoryd.adapters.chroma.open_files import rescue_hint
+from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.start import CHECKING, OPENING
 from memoryd.adapters.chroma.swap import ASIDE, LIVE
+from memoryd.adapters.chroma.worker_events import Event
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.ports import Identity, Watch
 from memoryd.settings import StoreSettings
 
+log = structlog.get_logger()
 # -P: modules in the working directory must not be imported.
 WORKER = [sys.executable, "-P", "-m", "memoryd.adapters.chroma.worker"]
 IDLE_LIMIT = 30.0  # seconds without any activity in a call, after which a worker is stuck
@@ -55,7 +59,7 @@ PIPE_CLOSED = (
     anyio.BrokenResourceError,
     anyio.ClosedResourceError,
 )
-BUSY_STATES = ("R", "D")  # of a thread: running, or waiting for the disk
+Message = tuple[int, bool | None, Any]  # number of the call, whether it succeeded, answer
 
 
 class WorkerDied(Exception):
@@ -70,15 +74,6 @@ class WorkerDied(Exception):
         status = self.status or 0
         is_crash = status in CRASH_CODES or status >= WINDOWS_CRASH
         return is_crash and self.stage in (OPENING, CHECKING)
-
-    def exit_reason(self) -> str:
-        """How it ended, for a person."""
-        status = self.status or 0
-        if status >= 0:
-            return f"exit code {status}"
-        with contextlib.suppress(ValueError):
-            return signal.Signals(-status).name
-        return f"signal {-status}"
 
 
 @dataclass(slots=True)
@@ -252,9 +247,10 @@ class WorkerClient:
             except WorkerDied as exc:
                 crashes += exc.has_crashed_opening
                 if not left:
+                    reason = exit_reason(exc.status)
                     raise StoreUnavailable(
                         f"The store worker ended {MAX_OPENINGS} times while it was opening "
-                        f"{self._data_dir / LIVE} ({exc.exit_reason()}). Nothing was changed.",
+                        f"{self._data_dir / LIVE} ({reason}). Nothing was changed.",
                         hint="Look at the log, and check that there is enough free memory.",
                     ) from exc
 
@@ -268,7 +264,7 @@ class WorkerClient:
             ok = None
             while ok is None:  # a progress report
                 with anyio.fail_after(self._open_timeout):
-                    _, ok, answer = await _receive(received)
+                    _, ok, answer = await _receive(received, process.pid)
                 stage = answer.what if ok is None else stage
                 self._progress(answer if ok is None else None)
             if not ok:
@@ -283,6 +279,7 @@ class WorkerClient:
                 ) from exc
             if isinstance(exc, WorkerDied):
                 exc.status, exc.stage = process.returncode, stage
+                _log_end(process, stage)
             raise
         self.facts, self._process = answer, process
         self._opening |= {"restore": None, "reopening": True}  # a restore is done once
@@ -306,28 +303,32 @@ class WorkerClient:
         """Deliver answers until the worker has ended, then wake the callers that still wait."""
         try:
             with anyio.CancelScope(shield=True):  # until `close` ends the worker
-                await self._dispatch_answers(received)
+                await self._dispatch_answers(received, process.pid)
         except WorkerDied:
             await _end_process(process, EXIT_WAIT)  # a kill now would hide how it ended
+        _log_end(process)
         if self._process is process:
             self._process = None
         for call in self._calls.values():
             call.done.set()
 
-    async def _dispatch_answers(self, received: BufferedByteReceiveStream) -> None:
+    async def _dispatch_answers(self, received: BufferedByteReceiveStream, pid: int) -> None:
         while True:
-            number, ok, answer = await _receive(received)
+            number, ok, answer = await _receive(received, pid)
             if call := self._calls.get(number):
                 call.answer = (bool(ok), answer)
                 call.done.set()
 
 
-async def _receive(stream: BufferedByteReceiveStream) -> tuple[int, bool | None, Any]:
+async def _receive(stream: BufferedByteReceiveStream, pid: int) -> Message:
+    """The next answer or progress report; events that come before it are logged."""
     try:
-        message: tuple[int, bool | None, Any] = await receive_frame(stream)
+        while isinstance(message := await receive_frame(stream), Event):
+            getattr(log, message.level)(message.name, worker=pid, **message.facts)
     except PIPE_CLOSED as exc:
         raise WorkerDied from exc
-    return message
+    received: Message = message
+    return received
 
 
 async def _end_process(process: anyio.abc.Process, grace: float) -> None:
@@ -341,6 +342,23 @@ async def _end_process(process: anyio.abc.Process, grace: float) -> None:
         if process.returncode is None:
             process.kill()
         await process.aclose()
+
+
+def exit_reason(status: int | None) -> str:
+    """How a process ended, for a person."""
+    status = status or 0
+    if status >= 0:
+        return f"exit code {status}"
+    with contextlib.suppress(ValueError):
+        return signal.Signals(-status).name
+    return f"signal {-status}"
+
+
+def _log_end(process: anyio.abc.Process, stage: str = "") -> None:
+    """Log how a worker ended; `stage`: of its opening, if it had not finished that."""
+    write = log.warning if process.returncode else log.info
+    during = {"stage": stage} if stage else {}
+    write("worker_ended", worker=process.pid, by=exit_reason(process.returncode), **during)
 
 
 def _grace(exc: BaseException, stage: str) -> float:
@@ -362,30 +380,3 @@ def _environment() -> dict[str, str]:
     """
     ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
     return ours | ALLOCATOR_ENV
-
-
-class ProcessActivity:
-    """Whether a process does anything, by the processor time and bytes it has used."""
-
-    def __init__(self, pid: int) -> None:
-        self._folder = Path(f"/proc/{pid}")
-        self._used, _ = self._measure()
-
-    def has_changed(self) -> bool:
-        """Whether it did anything since the last call; true if the system does not report it."""
-        before = self._used
-        self._used, is_busy = self._measure()
-        return is_busy or before is None or self._used is None or self._used != before
-
-    def _measure(self) -> tuple[tuple[object, ...] | None, bool]:
-        """Processor time and bytes so far, and whether one of its threads is busy right now."""
-        try:
-            threads = [
-                (task / "stat").read_text().rpartition(")")[2].split()
-                for task in sorted((self._folder / "task").iterdir())
-            ]
-            moved = (self._folder / "io").read_text()
-        except OSError:  # not Linux, or it has ended
-            return None, False
-        times = tuple((fields[11], fields[12]) for fields in threads)
-        return (times, moved), any(fields[0] in BUSY_STATES for fields in threads)

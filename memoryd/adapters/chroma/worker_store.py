@@ -23,6 +23,7 @@ from memoryd.adapters.chroma.other_collections import can_be_kept
 from memoryd.adapters.chroma.rewrite import Job, Rewrite, close
 from memoryd.adapters.chroma.start import start
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, size_of
+from memoryd.adapters.chroma.worker_events import milliseconds, send_event, stage
 from memoryd.errors import MemorydError, StoreError
 from memoryd.ports import Identity, Record, ReportProgress
 from memoryd.settings import StoreSettings
@@ -63,13 +64,15 @@ class WorkerStore:
         """`reopening`: the same daemon had this store open before, so it must exist.
         `crashes`: how many workers in a row crashed while they opened it."""
         if restore_from is not None:
-            restore(restore_from, settings, data_dir, identity, progress)
+            with stage("restore"):
+                restore(restore_from, settings, data_dir, identity, progress)
         self._keep_old = restore_from is not None
         self._remodelling, self._reopening, self._crashes = remodelling, reopening, crashes
         self._files: OpenFiles | None = None  # None for a Chroma server
         self._settings, self._data_dir, self._identity = settings, data_dir, identity
         self._embedded = settings.mode == "embedded"
         self._job: Job | None = None
+        self._job_began = 0.0
         self.needs_new_worker = False  # this one cannot use the store any more
         self._collection = self._open_collection(progress)
 
@@ -139,6 +142,7 @@ class WorkerStore:
     def begin(self, kind: str, *args: Any) -> None:
         """Start a job; an unfinished one is dropped."""
         self._drop_job()
+        self._job_began = time.perf_counter()
         self._job = self._create_job(kind, *args)
 
     def step(self) -> bool:
@@ -168,6 +172,10 @@ class WorkerStore:
             self._collection = self._open_collection(lambda update: None)
             swap.drop_old(self._data_dir)
             self.needs_new_worker = False
+        took = milliseconds(self._job_began)
+        send_event(
+            "info", "job", job=type(job).__name__, ms=took, rows=self._collection.row_count()
+        )
         return done
 
     def drop_unfinished(self) -> None:
@@ -198,6 +206,7 @@ class WorkerStore:
 
     def close(self) -> None:
         """Close the store and mark it as clean, so that the next start need not check every row."""
+        began = time.perf_counter()
         self._drop_job()
         if self._embedded:
             folder = self._data_dir / LIVE
@@ -205,6 +214,7 @@ class WorkerStore:
             close(self._collection, folder)
             if in_place:
                 files.touch(folder / CLEAN)
+            send_event("info", "store_closed", ms=milliseconds(began), clean=in_place)
 
     def _open_collection(self, progress: ReportProgress) -> Collection:
         if not self._embedded:
@@ -251,6 +261,7 @@ class WorkerStore:
     def _drop_job(self) -> None:
         job, self._job = self._job, None
         if job is not None:
+            send_event("warning", "job_dropped", job=type(job).__name__)
             job.abandon()
 
     def _current_job(self) -> Job:

@@ -176,10 +176,10 @@ def _hub_cache() -> Path:
     return Path(home).expanduser() / "hub"
 
 
-def _verified(found: FoundModel) -> FoundModel:
+def _verified(model: FoundModel) -> FoundModel:
     """The same, after its files were verified. Raises ModelCorrupt, EmbedError."""
-    if found.known is not None:
-        verify(found.folder, found.known)
-    elif not weights_of(found.folder) or not (found.folder / TOKENIZER).is_file():
-        raise ModelCorrupt(f"{found.folder / TOKENIZER} is missing.")
-    return found
+    if model.known is not None:
+        verify(model.folder, model.known)
+    elif not weights_of(model.folder) or not (model.folder / TOKENIZER).is_file():
+        raise ModelCorrupt(f"{model.folder / TOKENIZER} is missing.")
+    return model

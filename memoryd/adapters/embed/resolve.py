@@ -195,22 +195,22 @@ def _prepare(
     return publish(_build(found.folder, made), target)
 
 
-def _identify(found: FoundModel) -> tuple[KnownModel | None, str, str, Recipe]:
+def _identify(model: FoundModel) -> tuple[KnownModel | None, str, str, Recipe]:
     """Entry, name, hash of the weights and recipe of a folder.
 
     Published weights with another recipe give other vectors, so they do not get the catalogue's
     name.
     """
-    if found.known:
-        return found.known, found.known.name, found.known.sha256, found.known.recipe
-    digest = sha256(weights_of(found.folder))
-    known, family = recognise(found.folder, digest)
-    recipe = read_recipe(found.folder, family)
+    if model.known:
+        return model.known, model.known.name, model.known.sha256, model.known.recipe
+    digest = sha256(weights_of(model.folder))
+    known, family = recognise(model.folder, digest)
+    recipe = read_recipe(model.folder, family)
     if known and known.recipe == recipe:
-        tokenizer = found.folder / TOKENIZER
+        tokenizer = model.folder / TOKENIZER
         if tokenizer.is_file() and sha256(tokenizer) == known.tokenizer_sha256:
             return known, known.name, digest, recipe
-    return None, folder_name(found.folder), digest, recipe
+    return None, folder_name(model.folder), digest, recipe
 
 
 def _still_fits(ready: Prepared, wanted: Prepared, folder: Path) -> bool:

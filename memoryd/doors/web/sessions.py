@@ -49,7 +49,7 @@ class Sessions:
         if session := headers.get(MCP_HEADER):
             await self._serve(session, scope, receive, send)
         elif scope["method"] == "POST" and _has_sessions(headers.get(VERSION_HEADER)):
-            await self._open(scope, receive, send)
+            await self._open_session(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -65,7 +65,7 @@ class Sessions:
         self._count(session, 1)
         await self._app(scope, receive, watched)
 
-    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         opened: str | None = None
 
         async def watched(message: Message) -> None:

@@ -127,16 +127,16 @@ class Index:
         slots = self._columns.of_session(session_id, type)
         return [memory for slot in slots if (memory := self._memory(slot))]
 
-    def put(self, record: Record, found: RowTerms | None = None) -> None:
-        """Insert or replace a memory. `found`: its terms, if the caller has computed them."""
+    def put(self, record: Record, terms: RowTerms | None = None) -> None:
+        """Insert or replace a memory. `terms`: of its rows, if the caller has computed them."""
         memory = record.memory
-        found = row_terms(record) if found is None else found
+        terms = row_terms(record) if terms is None else terms
         self.remove(memory.id)
         slot = self._slot()
         if len(self._vectors) >= self._exact_limit:
             self._vectors.drop_vectors()  # from here on candidates come from the store
         rows = self._vectors.add([p.vector for p in record.passages] or [None], slot)
-        for row, words in zip(rows, found, strict=True):
+        for row, words in zip(rows, terms, strict=True):
             self._words.put(row, words)
         entry = Entry(memory, rows, spans_of(record), record.revision)
         self._enter(slot, entry, pending=not record.passages)

@@ -191,7 +191,7 @@ def by_row(mask: Mask, owners: Owners) -> Mask:
     return np.append(mask, False).take(owners, mode="wrap")  # FREE is -1: the appended False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rounded:
     """Rows of int8; a row times its scale is the vector, with an error of length `error`."""
 

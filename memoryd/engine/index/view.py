@@ -22,7 +22,8 @@ EXACT_FROM = 8  # compare all rows exactly if more than one in this many needs i
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """How well each memory matches, by meaning and by words."""
+    """How well each memory matches, by meaning and by words. Its arrays are not changed any more:
+    `View.exact` returns exact values for some slots beside them."""
 
     meaning: Floats  # by slot, the cosine of its best row
     words: Floats
@@ -32,9 +33,33 @@ class Signals:
     approximate: Mask | None = None  # by row, where meaning is not exact; None: exact everywhere
     min_meaning: float = 0.0  # at least `count` slots reach this meaning
 
-    def best_row(self, rows: Sequence[int]) -> int:
-        """The row with the highest sum of both signals."""
-        return max(rows, key=lambda row: float(self.row_meaning[row] + self.row_words[row]))
+    def __post_init__(self) -> None:
+        arrays = (self.meaning, self.words, self.row_meaning, self.row_words, self.approximate)
+        for array in arrays:
+            if array is not None:
+                array.setflags(write=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSignals:
+    """Exact signals of some slots."""
+
+    slots: NDArray[np.intp]  # sorted
+    slot_meaning: Floats  # of each of these slots
+    rows: NDArray[np.intp]  # of these slots
+    row_places: NDArray[np.intp]  # for each row, the place of its slot in `slots`
+    row_scores: Floats  # the sum of both signals
+
+    def meaning(self, slots: NDArray[np.intp] | Numbers) -> Floats:
+        """The meaning of some of the slots."""
+        return self.slot_meaning[np.searchsorted(self.slots, slots)]
+
+    def best_rows(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Of some of the slots, the row with the highest sum of both signals."""
+        order = np.lexsort((self.row_scores, self.row_places))  # the best row of a slot is its last
+        last = np.searchsorted(self.row_places[order], np.arange(len(self.slots)), side="right") - 1
+        best: NDArray[np.intp] = self.rows[order][last]
+        return best[np.searchsorted(self.slots, slots)]
 
 
 @dataclass(frozen=True)
@@ -97,7 +122,7 @@ class View:
         self, query: Floats | None, slot_cosines: Floats | None = None, count: int | None = None
     ) -> Signals:
         """Both signals. `slot_cosines` are used in place of the vectors in RAM. With a `count`,
-        meaning is exact for the best `count` slots only; `make_exact` completes others."""
+        meaning is exact for the best `count` slots only; `exact` computes it for others."""
         words = self.words.scores()
         approximate, least = None, 0.0
         if query is None or slot_cosines is not None:
@@ -131,16 +156,17 @@ class View:
                 return about, approximate, least
         return self.vectors.cosines(query, wanted), None, 0.0
 
-    def make_exact(self, signals: Signals, slots: NDArray[np.intp]) -> None:
-        """Replace approximate cosines of these slots by exact ones."""
-        if signals.approximate is None or signals.query is None:
-            return
-        layout, rows = self.layout, self.layout.rows_of(slots)
-        again = np.unique(rows[signals.approximate[rows]])
-        signals.row_meaning[again] = self.vectors.cosines_of(signals.query, again)
-        signals.approximate[again] = False
-        signals.meaning[slots] = 0.0
-        np.maximum.at(signals.meaning, layout.owners[rows], signals.row_meaning[rows])
+    def exact(self, signals: Signals, slots: NDArray[np.intp]) -> ExactSignals:
+        """The signals of these sorted slots, with exact cosines in place of approximate ones."""
+        rows = np.unique(self.layout.rows_of(slots))
+        places = np.searchsorted(slots, self.layout.owners[rows])
+        meaning, by_row = signals.meaning[slots], signals.row_meaning[rows]
+        if signals.approximate is not None and signals.query is not None:
+            again = signals.approximate[rows]
+            by_row[again] = self.vectors.cosines_of(signals.query, rows[again])
+            meaning = np.zeros(len(slots), dtype=np.float32)
+            np.maximum.at(meaning, places, by_row)
+        return ExactSignals(slots, meaning, rows, places, by_row + signals.row_words[rows])
 
     def best_coverage(self, slots: NDArray[np.intp]) -> float:
         """The largest share of the query's weight that one passage of these slots covers."""

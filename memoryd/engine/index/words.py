@@ -82,13 +82,13 @@ class Lookup:
                 counts[part] = 0.0  # a row in two parts counts once
         return scores
 
-    def _add_to_neighbours(self, counts: Floats, rows: Rows, found: Floats) -> list[Rows]:
+    def _add_to_neighbours(self, counts: Floats, rows: Rows, own_counts: Floats) -> list[Rows]:
         """Add shares of the rows' counts to those of their neighbours; returns the neighbours."""
         reached: list[Rows] = []
         for neighbours, share in ((self.after[rows], BEFORE), (self.before[rows], AFTER)):
             there = neighbours >= 0
             beside = neighbours[there]  # no row twice: each has one neighbour per side
-            counts[beside] += share * found[there]
+            counts[beside] += share * own_counts[there]
             reached.append(beside)
         return reached
 
@@ -163,11 +163,11 @@ class WordIndex:
         """How many different terms there are."""
         return len(self._postings)
 
-    def put(self, row: int, found: Sequence[int]) -> None:
+    def put(self, row: int, terms: Sequence[int]) -> None:
         """Add a new row with these terms."""
         while row >= len(self._lengths):
             self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
-        for term, count in Counter(found).items():
+        for term, count in Counter(terms).items():
             packed = (row << COUNT_BITS) | min(count, COUNT_MASK)
             postings = self._postings.get(term)
             if postings is None:
@@ -176,12 +176,12 @@ class WordIndex:
                 postings.append(packed)
             else:
                 postings.insert(bisect_left(postings, packed), packed)
-        self._lengths[row] = max(1, len(found))
+        self._lengths[row] = max(1, len(terms))
         self._live += 1
 
-    def remove(self, row: int, found: Iterable[int]) -> None:
+    def remove(self, row: int, terms: Iterable[int]) -> None:
         """Remove a row that was added with these terms."""
-        for term in set(found):
+        for term in set(terms):
             postings = self._postings[term]
             del postings[bisect_left(postings, row << COUNT_BITS)]
             if not postings:
@@ -225,10 +225,10 @@ class WordIndex:
         self._lengths = np.concatenate([lengths, np.zeros(1024, dtype=np.float32)])
         self._live = int(np.count_nonzero(lengths))
 
-    def has_rare(self, found: Iterable[int]) -> bool:
+    def has_rare(self, terms: Iterable[int]) -> bool:
         """Whether one of these terms occurs, and in few rows."""
         few = max(1, self._live // RARE)
-        return any(0 < len(self._postings.get(term, ())) <= few for term in found)
+        return any(0 < len(self._postings.get(term, ())) <= few for term in terms)
 
     def lengths(self, count: int) -> Floats:
         """A copy of the lengths of the first `count` rows."""

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
-from memoryd.engine.index.view import Signals, View
+from memoryd.engine.index.view import View
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.search import rank
 from memoryd.engine.search.dates import NO_TIMES, AskedTimes
@@ -44,6 +44,7 @@ class Candidate:
     entry: Entry
     key: float
     why: Why
+    row: int  # of the passage that matches best
     nudge: float = 0.0
     rerank_change: float = 0.0
 
@@ -69,7 +70,6 @@ class SearchState:
     reranker: Reranker | None = None
     view: View | None = None
     slot_cosines: Floats | None = None  # computed outside of the index; None: use its vectors
-    signals: Signals | None = None
     tries: int = 0
     candidate_count: int = 0  # how many to rank
     candidates: list[Candidate] = field(default_factory=list)
@@ -130,6 +130,9 @@ async def fuse(state: SearchState) -> bool:
     """Rank by meaning and words; true if a candidate was changed or removed meanwhile."""
     view = state.view
     assert view is not None
+    if not state.candidate_count:
+        spare = state.settings.rerank_top if state.reranker else 10
+        state.candidate_count = state.limit * SPARE + spare
     ranked = await anyio.to_thread.run_sync(_ranked, state, view)
     slots = [int(slot) for slot in ranked.slots]
     seen = [state.index.as_seen(slot, view) for slot in slots]
@@ -138,8 +141,10 @@ async def fuse(state: SearchState) -> bool:
         return True
     # After the last try, changed memories are returned as the view saw them; forgotten ones never.
     state.candidates = [
-        Candidate(slot, entry, float(key), Why(*map(float, parts)))
-        for slot, (entry, _), key, parts in zip(slots, seen, ranked.keys, ranked.parts, strict=True)
+        Candidate(slot, entry, float(key), Why(*map(float, parts)), int(row))
+        for slot, (entry, _), key, parts, row in zip(
+            slots, seen, ranked.keys, ranked.parts, ranked.rows, strict=True
+        )
         if entry is not None
     ]
     return False
@@ -147,29 +152,24 @@ async def fuse(state: SearchState) -> bool:
 
 def _ranked(state: SearchState, view: View) -> rank.Ranked:
     """Compute both signals and fuse them. Runs on a thread."""
-    if not state.candidate_count:
-        state.candidate_count = state.limit * SPARE + (
-            state.settings.rerank_top if state.reranker else 10
-        )
-    state.signals = view.signals(
-        state.vector, state.slot_cosines, max(rank.POOL, state.candidate_count)
-    )
-    return rank.fuse(view, state.signals, state.settings, state.candidate_count)
+    pool = max(rank.POOL, state.candidate_count)
+    signals = view.signals(state.vector, state.slot_cosines, pool)
+    return rank.fuse(view, signals, state.settings, state.candidate_count)
 
 
 async def boost(state: SearchState) -> None:
     """Raise new and pinned memories a little, lower uncertain ones. Each of the three changes the
     key by at most `nudge_weight` points of cosine, so none can overtake a clearly better match."""
-    for found in state.candidates:
-        memory = found.entry.memory
+    for candidate in state.candidates:
+        memory = candidate.entry.memory
         age = max(0.0, state.now - memory.created_at)
         doubt = 1.0 - _confidence(memory.metadata.get(CONFIDENCE))
         nudge = state.settings.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned - doubt)
         # In proportion to the key: a memory that matches nothing is not raised.
-        nudge *= min(1.0, max(0.0, found.key) / rank.FULL_MATCH)
-        found.nudge = nudge
-        found.key += nudge
-    state.candidates.sort(key=lambda found: (-found.key, found.slot))
+        nudge *= min(1.0, max(0.0, candidate.key) / rank.FULL_MATCH)
+        candidate.nudge = nudge
+        candidate.key += nudge
+    state.candidates.sort(key=lambda candidate: (-candidate.key, candidate.slot))
     _undo_length_cost(state.candidates)
 
 
@@ -177,12 +177,12 @@ def _undo_length_cost(ordered: list[Candidate]) -> None:
     """Raise the keys of long memories to their cosine, but not above the candidate before them.
     Length may lower the place of a memory; it must not push its score below `min_score`."""
     above = math.inf
-    for found in ordered:
-        more = min(above, found.why.dense) - found.key
-        if more > 0.0 and found.why.length < 0.0:
-            found.key += more
-            found.why = replace(found.why, length=found.why.length + more)
-        above = found.key
+    for candidate in ordered:
+        more = min(above, candidate.why.dense) - candidate.key
+        if more > 0.0 and candidate.why.length < 0.0:
+            candidate.key += more
+            candidate.why = replace(candidate.why, length=candidate.why.length + more)
+        above = candidate.key
 
 
 async def rerank(state: SearchState) -> None:
@@ -191,17 +191,17 @@ async def rerank(state: SearchState) -> None:
     if state.reranker is None or not state.candidates:
         return
     top = state.candidates[: state.settings.rerank_top]
-    texts = [_rerank_text(state, found) for found in top]
+    texts = [_rerank_text(candidate) for candidate in top]
     try:
         marks = await anyio.to_thread.run_sync(state.reranker.marks, state.text, texts)
     except EmbedError as exc:
         state.warnings.append(f"{exc.message} Results are not reranked.")
         return
-    keys = [found.key for found in top]
+    keys = [candidate.key for candidate in top]
     for place, at in enumerate(rank.reordered(keys, marks, state.settings.rerank_weight)):
-        found, key = top[at], keys[place]
-        found.rerank_change, found.key = key - found.key, key
-        state.candidates[place] = found
+        candidate, key = top[at], keys[place]
+        candidate.rerank_change, candidate.key = key - candidate.key, key
+        state.candidates[place] = candidate
 
 
 async def pack(state: SearchState) -> bool:
@@ -227,34 +227,32 @@ def _folded(state: SearchState) -> list[Hit]:
     """The hits that reach `min_score`; near-identical ones are folded into the best of them."""
     folder = Folder()
     hits: list[Hit] = []
-    for found in state.candidates:
-        score = round(rank.score(found.key), DIGITS)
+    for candidate in state.candidates:
+        score = round(rank.score(candidate.key), DIGITS)
         if len(hits) == state.limit:
             break
-        if score < state.min_score or (state.vector is None and found.why.lexical <= 0.0):
+        if score < state.min_score or (state.vector is None and candidate.why.lexical <= 0.0):
             continue
-        memory = found.entry.memory
+        memory = candidate.entry.memory
         twin = folder.twin(len(hits), memory)
         if twin is not None:
             hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
             continue
-        passage = _best_text(state, found) if len(found.entry.rows) > 1 else None
-        why = replace(found.why, recency=found.nudge, rerank=found.rerank_change)
+        passage = _best_text(candidate) if len(candidate.entry.rows) > 1 else None
+        why = replace(candidate.why, recency=candidate.nudge, rerank=candidate.rerank_change)
         hits.append(Hit(memory.copy(), score, passage, why=why))
     return hits
 
 
-def _best_text(state: SearchState, found: Candidate) -> str:
+def _best_text(candidate: Candidate) -> str:
     """The text of its best-matching passage."""
-    assert state.signals is not None
-    best = state.signals.best_row(found.entry.rows)
-    start, end = found.entry.spans[found.entry.rows.index(best)]
-    return found.entry.memory.content[start:end]
+    start, end = candidate.entry.spans[candidate.entry.rows.index(candidate.row)]
+    return candidate.entry.memory.content[start:end]
 
 
-def _rerank_text(state: SearchState, found: Candidate) -> str:
+def _rerank_text(candidate: Candidate) -> str:
     """The best passage, with the speaker before it."""
-    speaker, text = who(found.entry.memory), _best_text(state, found)
+    speaker, text = who(candidate.entry.memory), _best_text(candidate)
     return f"{speaker}: {text}" if speaker else text
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.index.vectors import Floats
-from memoryd.engine.index.view import Signals, View
+from memoryd.engine.index.view import ExactSignals, Signals, View
 from memoryd.settings import SearchSettings
 
 POOL = 256  # best candidates of each signal, from which `trust` is computed
@@ -56,6 +56,7 @@ class Ranked:
     slots: NDArray[np.intp]
     keys: Floats
     parts: Floats  # a row each: meaning, words, neighbours, speaker, length, time
+    rows: NDArray[np.intp]  # the row of each slot that matches best
 
 
 def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> Ranked:
@@ -63,14 +64,15 @@ def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> 
     by_meaning = _best(view, signals.meaning, max(POOL, count), signals.min_meaning)
     by_words = _best(view, signals.words, max(POOL, count))
     slots = _candidates(view, by_meaning, by_words, _best_in_time(view, signals, count))
-    view.make_exact(signals, _with_neighbours(view, slots))
+    exact = view.exact(signals, _with_neighbours(view, slots))
     weight = np.float32(1.0)
     if signals.meaning.any():
         weight = np.float32(
             settings.words_weight * trust(view, signals, by_meaning[:POOL], by_words[:POOL])
         )
-    own = signals.meaning[slots] + weight * signals.words[slots]
-    boost = _neighbour_boost(view, signals, slots, own, weight, settings)
+    meaning, words = exact.meaning(slots), weight * signals.words[slots]
+    own = meaning + words
+    boost = _neighbour_boost(view, exact, signals.words, slots, own, weight, settings)
     # At most half of its own key, so that an exact match in a long text is still found.
     length = -np.minimum(np.float32(settings.length_weight) * view.layout.spread[slots], own / 2)
     speaker = np.zeros_like(own)
@@ -85,8 +87,9 @@ def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> 
     raised = _session_boost(view.layout.sessions[slots], keys, own, settings.session_weight)
     boost, keys = boost + raised, keys + raised
     best = largest(keys, count)
-    columns = (signals.meaning[slots], weight * signals.words[slots], boost, speaker, length, time)
-    return Ranked(slots[best], keys[best], np.stack([column[best] for column in columns], axis=1))
+    columns = (meaning, words, boost, speaker, length, time)
+    parts = np.stack([column[best] for column in columns], axis=1)
+    return Ranked(slots[best], keys[best], parts, exact.best_rows(slots[best]))
 
 
 def _best(view: View, signal: Floats, count: int, least: float = 0.0) -> NDArray[np.intp]:
@@ -162,7 +165,8 @@ def _spread(values: Floats) -> float:
 
 def _neighbour_boost(
     view: View,
-    signals: Signals,
+    exact: ExactSignals,
+    words: Floats,
     slots: NDArray[np.intp],
     own: Floats,
     weight: np.float32,
@@ -180,11 +184,11 @@ def _neighbour_boost(
         beside = links[slots]
         there = np.flatnonzero(beside >= 0)
         there = there[view.allowed[beside[there]]]
-        found = beside[there]
-        theirs = signals.meaning[found] + weight * signals.words[found]
+        neighbours = beside[there]
+        theirs = exact.meaning(neighbours) + weight * words[neighbours]
         boost[there] += np.float32(settings.neighbour_weight) * np.maximum(theirs - own[there], 0.0)
         if links is layout.before:
-            answers = layout.asks[found] * layout.brief[slots[there]]
+            answers = layout.asks[neighbours] * layout.brief[slots[there]]
             # Scaled by the weight of words: this boost is meant for a query that repeats them.
             shares = np.float32(settings.answer_weight) * min(weight, np.float32(1.0)) * answers
             boost[there] += shares * np.maximum(theirs - reference, 0.0)

@@ -47,8 +47,8 @@ class Search:
         """The best matches, best first; never an expired memory.
 
         `since` and `until` bound the time of creation: since <= created_at < until.
-        `max_tokens` bounds the whole answer; `explain` adds the parts of each score and the time
-        of each step. Raises InvalidInput.
+        `max_tokens` bounds the whole answer; `explain` adds the parts of each score. Raises
+        InvalidInput.
         """
         settings, parts = self._parts.search, self._parts
         text = checks.query(query)
@@ -121,9 +121,8 @@ def _read(text: str) -> tuple[list[int], set[int]]:
 
 def _page(state: SearchState, *, explain: bool) -> Page:
     warnings = tuple(dict.fromkeys(state.warnings))  # a step may run again
-    if explain:
-        return Page(tuple(state.hits), warnings, state.timings)
-    return Page(tuple(replace(hit, why=None) for hit in state.hits), warnings)
+    hits = state.hits if explain else [replace(hit, why=None) for hit in state.hits]
+    return Page(tuple(hits), warnings, state.timings)
 
 
 def _check_order(filter: Filter) -> None:

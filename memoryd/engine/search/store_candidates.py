@@ -31,17 +31,17 @@ async def from_store(store: Store, index: Index, view: View, query: Floats, coun
         among = [entry.memory.id for slot in allowed if (entry := entries[slot]) is not None]
     wanted = max(POOL, OVERFETCH * count)
     while True:
-        found = await store.nearest(query, wanted, among)
-        usable = _place(meaning, index, view, found)
-        if usable >= min(count, len(allowed)) or len(found) < wanted or wanted >= MAX_FETCH:
+        candidates = await store.nearest(query, wanted, among)
+        usable = _place(meaning, index, view, candidates)
+        if usable >= min(count, len(allowed)) or len(candidates) < wanted or wanted >= MAX_FETCH:
             return meaning
         wanted *= OVERFETCH  # the filter removed too many
 
 
-def _place(meaning: Floats, index: Index, view: View, found: list[tuple[str, float]]) -> int:
+def _place(meaning: Floats, index: Index, view: View, candidates: list[tuple[str, float]]) -> int:
     """Write the cosines of allowed memories into `meaning`; how many there were."""
     usable = 0
-    for id, cosine in found:
+    for id, cosine in candidates:
         slot = index.slot(id)
         if slot is not None and slot < len(meaning) and view.allowed[slot]:
             meaning[slot] = min(1.0, max(0.0, cosine))

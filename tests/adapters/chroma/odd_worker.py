@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.adapters.chroma import start, worker
+from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.open import open_embedded
 from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.errors import StoreError
 
 HOLD, CRASHES, BUSY, NO_RAM = "hold", "crashes", "busy", "no-ram"
+HOLD_PAGE, PAGES = "hold-page", "pages"
 
 
 def main(control: Path) -> None:
@@ -29,6 +31,15 @@ def main(control: Path) -> None:
             time.sleep(0.01)
         return open_embedded(*args)
 
+    def read_page(collection: Collection, offset: int, limit: int) -> Any:
+        with (control / PAGES).open("a") as pages:
+            pages.write(f"{offset}\n")
+        while (control / HOLD_PAGE).exists():
+            time.sleep(0.01)
+        return page(collection, offset, limit)
+
+    page = Collection.page
+
     def work_long(store: WorkerStore) -> bool:
         while (control / BUSY).exists():
             pass
@@ -42,6 +53,8 @@ def main(control: Path) -> None:
 
     oddities: list[tuple[Any, str, Any]] = [
         (start, "open_embedded", open_oddly),
+        (start, "PAGE", 5),
+        (Collection, "page", read_page),
         (WorkerStore, "is_stale", work_long),
         (signal, "alarm", time_is_over),
     ]

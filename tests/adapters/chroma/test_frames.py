@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
 
 import anyio
 import numpy as np
@@ -22,6 +24,25 @@ def test_what_is_written_is_read_in_order() -> None:
     assert [read_frame(stream) for _ in MESSAGES] == MESSAGES
     with pytest.raises(EOFError):
         read_frame(stream)
+
+
+def test_messages_of_several_threads_are_written_one_after_the_other() -> None:
+    """Answers of the main thread and events of any other, through a pipe that is often full."""
+    source, sink = os.pipe()
+    with os.fdopen(source, "rb") as read, os.fdopen(sink, "wb") as write:
+        sent = [[(number, "x" * 40_000)] * 20 for number in range(4)]
+
+        def send(messages: list[tuple[int, str]]) -> None:
+            for message in messages:
+                write_frame(write, message)
+
+        threads = [threading.Thread(target=send, args=(messages,)) for messages in sent]
+        for thread in threads:
+            thread.start()
+        found = [read_frame(read) for messages in sent for _ in messages]
+        for thread in threads:
+            thread.join()
+    assert sorted(found) == [message for messages in sent for message in messages]
 
 
 def test_vectors_keep_every_bit() -> None:

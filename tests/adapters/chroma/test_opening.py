@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 from memoryd.adapters.chroma import worker_client
+from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
-from memoryd.adapters.chroma.worker_client import ProcessActivity
+from memoryd.adapters.chroma.swap import CLEAN
 from memoryd.errors import StoreError, StoreUnavailable
 from memoryd.ports import Progress
 from memoryd.settings import StoreSettings
@@ -115,6 +116,30 @@ async def test_daemons_that_end_during_a_slow_opening_harm_nothing(
         assert not any(is_running(pid) for pid in opening(control))
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         await assert_healthy(store)
+
+
+async def test_a_check_that_nobody_waits_for_ends_at_the_next_page(
+    folder: Path, control: Path
+) -> None:
+    (folder / "store" / CLEAN).unlink()  # so that every row is checked
+    (control / odd_worker.HOLD_PAGE).touch()
+    pages = control / odd_worker.PAGES
+    async with anyio.create_task_group() as tasks:
+
+        async def open_it() -> None:
+            async with open_chroma(SETTINGS, folder, IDENTITY):
+                pytest.fail("it cannot be open")
+
+        tasks.start_soon(open_it)
+        await until(lambda: pages.exists() and "0" in pages.read_text())
+        tasks.cancel_scope.cancel()
+        (control / odd_worker.HOLD_PAGE).unlink()
+    assert not any(is_running(pid) for pid in opening(control))
+    assert len(pages.read_text().split()) == 1
+    assert not (folder / "store" / CLEAN).exists(), "it was not checked"
+    async with open_chroma(SETTINGS, folder, IDENTITY) as store:
+        await assert_healthy(store)
+    assert len(pages.read_text().split()) > COUNT // 5
 
 
 @pytest.mark.parametrize("crashes", [1, 2])

@@ -30,7 +30,8 @@ OWNER = """
 import sys, anyio
 from pathlib import Path
 from memoryd.adapters.chroma.store import open_chroma
-from memoryd.settings import StoreSettings
+from memoryd.logs import log_to_stderr
+from memoryd.settings import LogSettings, StoreSettings
 from tests.adapters.chroma.test_worker import IDENTITY, record
 
 async def main(folder, busy):
@@ -43,6 +44,7 @@ async def main(folder, busy):
             n += 1
         await anyio.sleep_forever()
 
+log_to_stderr(LogSettings(level="error"))
 anyio.run(main, sys.argv[1], sys.argv[2] == "busy")
 """
 

@@ -99,6 +99,29 @@ def test_a_first_look_changes_no_answer(
     assert looks == (20 if width > 1e-3 else 0), "a crowd is compared exactly at once"
 
 
+@pytest.mark.parametrize("passages", [1, 3])
+def test_signals_do_not_change_once_they_are_made(
+    passages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ranking that makes some of them exact returns what it computed beside them."""
+    monkeypatch.setattr(views, "MIN_ROWS", 0)
+    monkeypatch.setattr(rank, "POOL", 40)
+    index = index_of(cloud(3000, 1), passages)
+    (query,) = cloud(1, 2)
+    view = index.view([], Filter(), now=2.0, quiet=0.2)
+    signals, plain = view.signals(query, None, 40), view.signals(query)
+    names = ("meaning", "words", "row_meaning", "row_words", "approximate")
+    before = {name: getattr(signals, name).copy() for name in names}
+    ranked = rank.fuse(view, signals, SearchSettings(), 25)
+    for name in names:
+        np.testing.assert_array_equal(getattr(signals, name), before[name], strict=True)
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(signals, name)[0] = 1.0
+    for slot, row in zip(ranked.slots, ranked.rows, strict=True):
+        rows = np.flatnonzero(view.layout.owners == slot)
+        assert row == rows[plain.row_meaning[rows].argmax()], "its best passage"
+
+
 def test_room_is_found_before_it_is_needed() -> None:
     table = VectorTable(DIMENSION)
     table.reserve(3 * BLOCK)

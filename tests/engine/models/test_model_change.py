@@ -103,11 +103,11 @@ async def test_the_previous_model_searches_until_the_new_one_is_done(tmp_path: P
     async with changing(tmp_path) as (engine, go):
         assert engine.count == 32
         assert engine.state()["pending_vectors"] > 0
-        assert engine.state()["former_model"] == MINILM
+        assert engine.state()["previous_model"] == MINILM
         assert engine.state()["model"] == BGE
         assert await best(engine) == DOCK
         go.set()
-        await until(lambda: engine.state()["former_model"] is None)
+        await until(lambda: engine.state()["previous_model"] is None)
         assert engine.state()["pending_vectors"] == 0
         assert await best(engine) == DOCK
         page = await engine.search(BATTERY, min_score=0.1)
@@ -130,7 +130,7 @@ async def test_what_is_written_meanwhile_is_found_by_meaning_too(tmp_path: Path)
         found = await engine.search("how expensive are loans?", min_score=0.0, limit=50)
         assert stored.memory.id not in {hit.memory.id for hit in found.hits}
         assert await best(engine) == DOCK
-        assert engine.state()["former_model"] == MINILM
+        assert engine.state()["previous_model"] == MINILM
 
 
 async def test_stopped_halfway_it_goes_on_with_the_previous_model(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ async def test_stopped_halfway_it_goes_on_with_the_previous_model(tmp_path: Path
         await until(lambda: previous.waiting(engine._parts.index) == 0)
         assert await best(engine, "composer from Austria") == "Mozart was born in Salzburg."
     async with open_engine(using(tmp_path, BGE)) as engine:
-        await until(lambda: engine.state()["former_model"] is None)
+        await until(lambda: engine.state()["previous_model"] is None)
         assert engine.count == 34
         assert engine.state()["pending_vectors"] == 0
 
@@ -159,7 +159,7 @@ async def test_a_second_change_before_the_first_is_done_keeps_the_one_that_searc
         assert await store.count() == 32
     async with open_engine(configured(tmp_path, "hash")) as engine:
         assert await best(engine) == DOCK
-        await until(lambda: engine.state()["former_model"] is None)
+        await until(lambda: engine.state()["previous_model"] is None)
         assert engine.state()["model"] == "hash-384"
 
 
@@ -176,7 +176,7 @@ async def test_a_previous_model_that_is_gone_leaves_the_words(
 
     monkeypatch.setattr(wiring, "load_encoder", without_minilm)
     async with changing(tmp_path) as (engine, go):
-        assert engine.state()["former_model"] is None
+        assert engine.state()["previous_model"] is None
         page = await engine.search("charging dock")
         assert page.hits[0].memory.content == DOCK
         assert "memories have no vector yet: found by words only." in page.warnings[0]

@@ -123,10 +123,10 @@ async def test_a_search_uses_the_previous_model_until_every_memory_has_a_vector(
     engine, _ = changing
     page = await engine.search("harbour", min_score=0.0)
     assert page.warnings == ()
-    assert engine.state()["former_model"] == "hash-48"
+    assert engine.state()["previous_model"] == "hash-48"
     engine.attach(HashEncoder())
     await engine.embed_all_pending()
-    assert engine.state()["former_model"] is None
+    assert engine.state()["previous_model"] is None
     assert engine._parts.embedding.previous_model is None
     assert (await engine.search("robot")).warnings == ()
 

@@ -64,7 +64,7 @@ def test_the_best_of_a_session_draws_the_rest_but_not_beyond_itself(
 def candidate(key: float, dense: float, length: float) -> Candidate:
     memory = Memory("m", MemoryType.FACT, "text", 0.0, None)
     why = Why(dense=dense, lexical=0.0, neighbour=0.0, speaker=0.0, length=length)
-    return Candidate(0, Entry(memory, [0], [(0, 4)], 0), key, why)
+    return Candidate(0, Entry(memory, [0], [(0, 4)], 0), key, why, row=0)
 
 
 @pytest.mark.parametrize(

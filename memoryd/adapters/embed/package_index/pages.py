@@ -43,11 +43,11 @@ def links(body: bytes, content_type: str, base: str) -> list[FileLink]:
     return parser.found
 
 
-def choose_wheel(found: Iterable[FileLink], requirement: str) -> FileLink | None:
+def choose_wheel(links: Iterable[FileLink], requirement: str) -> FileLink | None:
     """The pure Python wheel of a pinned `name==version`; None if there is none. A yanked one only
     if there is no other: the exact version is pinned."""
     name, _, version = requirement.partition("==")
-    fits = [link for link in found if _fits(link.filename, name, version)]
+    fits = [link for link in links if _fits(link.filename, name, version)]
     return min(fits, key=lambda link: link.is_yanked, default=None)
 
 
