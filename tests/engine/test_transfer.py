@@ -224,7 +224,7 @@ async def test_a_store_that_fails_while_a_memory_is_replaced_loses_none(
     assert old in await exported(engine)
     async with start() as again:
         assert old in await exported(again)
-        assert (await again.take_in(new, overwrite=True)).outcome is Outcome.REPLACED
+        assert (await again.import_memory(new, overwrite=True)).outcome is Outcome.REPLACED
         assert await exported(again) == [new]
         assert await again.get("tea") == new
     assert store.records.keys() == {new.id}
