@@ -122,17 +122,6 @@ class Forgotten:
         return self.success
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Exact conditions on a memory. Times are epoch seconds: since <= created_at < until."""
-
-    type: MemoryType | None = None
-    session_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    since: float | None = None
-    until: float | None = None
-
-
 def parse_type(value: object) -> MemoryType:
     """The type with this name, older names included. Raises InvalidInput."""
     if isinstance(value, str):

@@ -8,9 +8,10 @@ import pytest
 
 from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.engine import Engine
+from memoryd.engine.filters import Filter
 from memoryd.engine.memories import Memories
 from memoryd.errors import InvalidInput
-from memoryd.model import DAY, Filter, MemoryType
+from memoryd.model import DAY, MemoryType
 from tests.engine.conftest import Clock
 from tests.ramstore import RamStore
 

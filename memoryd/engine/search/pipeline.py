@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
 
+from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import Signals, View
@@ -22,7 +23,7 @@ from memoryd.engine.search import rank
 from memoryd.engine.search.fold import Folder, within
 from memoryd.engine.search.store_candidates import from_store
 from memoryd.errors import EmbedError
-from memoryd.model import DAY, Filter, Hit, Why, who
+from memoryd.model import DAY, Hit, Why, who
 from memoryd.ports import Reranker, Store
 from memoryd.settings import SearchSettings
 
@@ -105,6 +106,10 @@ async def gather(state: SearchState) -> None:
         state.terms, state.filter, state.now, state.settings.quiet_weight, state.numbers
     )
     state.slot_cosines = None
+    if state.filter.where.others:
+        selection = state.index.selection(state.filter, state.now)  # of the view's moment
+        allowed = await anyio.to_thread.run_sync(selection.mask)
+        state.view = view = replace(view, allowed=allowed)
     if state.vector is None:
         return
     if previous := state.previous_model:

@@ -8,6 +8,7 @@ from typing import Any
 
 from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter
+from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.models.previous_model import PreviousModel
@@ -15,7 +16,7 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
-from memoryd.model import Filter, Page
+from memoryd.model import Page
 
 NO_WORDS = "The query contains no word to search for."
 UNKNOWN = "The embedding model does not know most words of the query."

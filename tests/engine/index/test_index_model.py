@@ -32,11 +32,12 @@ from hypothesis.stateful import (
 )
 
 from memoryd.engine.engine import Engine
+from memoryd.engine.filters import Filter
 from memoryd.engine.index import snapshot
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.terms import terms
 from memoryd.engine.search.rank import fuse
-from memoryd.model import Filter, Memory, is_expired, who
+from memoryd.model import Memory, is_expired, who
 from memoryd.ports import Record
 from memoryd.settings import (
     Config,
