@@ -268,6 +268,7 @@ def _to_line(record: Record) -> dict[str, Any]:
         "name": memory.name,
         "session_id": memory.session_id,
         "pinned": memory.pinned,
+        "updated_at": memory.updated_at,
         "passages": passages,
     }
 

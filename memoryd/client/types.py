@@ -18,6 +18,7 @@ class Memory(TypedDict):
     name: NotRequired[str]
     session_id: NotRequired[str]
     pinned: NotRequired[bool]
+    updated_at: NotRequired[str]
     notice: NotRequired[str]
 
 

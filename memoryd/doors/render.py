@@ -26,7 +26,7 @@ def moment(at: float, zone: tzinfo | None) -> str:
 
 
 def memory(found: Memory, zone: tzinfo | None) -> dict[str, Any]:
-    """One memory; name, session and pin only if it has them."""
+    """One memory; name, session, pin and time of change only if it has them."""
     made: dict[str, Any] = {
         "id": found.id,
         "content": as_data(found.content),
@@ -37,7 +37,9 @@ def memory(found: Memory, zone: tzinfo | None) -> dict[str, Any]:
     }
     names = {"name": found.name, "session_id": found.session_id}
     made |= {key: as_data(value) for key, value in names.items() if value is not None}
-    return made | ({"pinned": True} if found.pinned else {})
+    changed = None if found.updated_at is None else moment(found.updated_at, zone)
+    extra = {"pinned": found.pinned or None, "updated_at": changed}
+    return made | {key: value for key, value in extra.items() if value is not None}
 
 
 def recalled(found: Memory, zone: tzinfo | None) -> dict[str, Any]:

@@ -30,7 +30,8 @@ MEMORY: Schema = {
     "expires_at": MAYBE_TEXT,
     "metadata": OBJECT,
 }
-MAYBE: Schema = {"name": TEXT, "session_id": TEXT, "pinned": FLAG}  # only if the memory has them
+# Only if the memory has them.
+MAYBE: Schema = {"name": TEXT, "session_id": TEXT, "pinned": FLAG, "updated_at": TEXT}
 HIT: Schema = {
     "passage": TEXT,
     "cut": FLAG,

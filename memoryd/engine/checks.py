@@ -61,7 +61,8 @@ def query(value: object) -> str:
         )
     _utf8(value, "query_has_surrogate", "The query")
     if not _is_visible(value):
-        raise _refused("query_empty", "The query is empty.", "Say what to look for.")
+        hint = "Say what to look for, or give a filter."
+        raise _refused("query_empty", "The query is empty.", hint)
     return value.replace("\0", " ")
 
 

@@ -7,7 +7,6 @@ under another id) is kept unless `overwrite` is set. So importing twice changes 
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,10 +21,12 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
-from memoryd.model import MICRO, Memory, MemoryType, is_expired, parse_type
+from memoryd.model import MICRO, Memory, MemoryType, identical, is_expired, parse_type
 from memoryd.ports import Passage, Record
 
-FIELDS = frozenset("id type content created_at expires_at metadata name session_id pinned".split())
+FIELDS = frozenset(
+    "id type content created_at expires_at metadata name session_id pinned updated_at".split()
+)
 NEEDED = ("id", "type", "content", "created_at", "expires_at")
 PAGE = 200  # memories per page
 PAGE_BYTES = 256_000  # approximate; a page has at least one memory
@@ -153,6 +154,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         name=checks.label(fields.get("name"), "name"),
         session_id=checks.label(fields.get("session_id"), "session_id"),
         pinned=pinned,
+        updated_at=_instant(fields.get("updated_at"), "updated_at"),
     )
 
 
@@ -166,7 +168,8 @@ def fields_of(memory: Memory) -> dict[str, Any]:
         "expires_at": memory.expires_at,
         "metadata": dict(memory.metadata),
     }
-    extra = {"name": memory.name, "session_id": memory.session_id, "pinned": memory.pinned or None}
+    extra: dict[str, Any] = {"name": memory.name, "session_id": memory.session_id}
+    extra |= {"pinned": memory.pinned or None, "updated_at": memory.updated_at}
     return made | {key: value for key, value in extra.items() if value is not None}
 
 
@@ -182,13 +185,10 @@ def _instant(value: object, what: str) -> float | None:
 
 
 def _same(one: Memory, other: Memory) -> bool:
-    """Equal in every field; under another id, except id and time of creation."""
+    """Equal in every field; under another id, except id and the times of creation and change."""
     if one.id != other.id:
-        one = replace(one, id=other.id, created_at=other.created_at)
-    plain = (replace(one, metadata={}), replace(other, metadata={}))
-    # As JSON: in Python 1, 1.0 and True are equal.
-    texts = [json.dumps(memory.metadata, sort_keys=True) for memory in (one, other)]
-    return plain[0] == plain[1] and texts[0] == texts[1]
+        one = replace(one, id=other.id, created_at=other.created_at, updated_at=other.updated_at)
+    return identical(one, other)
 
 
 def _refused(message: str) -> InvalidInput:

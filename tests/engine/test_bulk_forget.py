@@ -94,7 +94,7 @@ async def test_a_memory_that_changed_meanwhile_is_kept(engine: Engine, store: Ra
     filter = engine.selection(metadata={"stage": 1})
     bulk = BulkForget(engine._parts, Memories(engine._parts), engine.purge)
     found = await bulk._matching(filter)
-    await engine.update(kept.id, metadata={"stage": 2})
+    await engine.update_memory(kept.id, metadata={"stage": 2})
     assert await bulk._cull([memory.id for memory in found], filter) == 0
     assert kept.id in store.records
 

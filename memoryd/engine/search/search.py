@@ -11,12 +11,14 @@ from memoryd.engine.checks import asked_filter
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
+from memoryd.engine.listing import Listing
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.parts import Parts
+from memoryd.engine.search.fold import did_not_fit, within
 from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
-from memoryd.model import Page
+from memoryd.model import Hit, Page
 
 NO_WORDS = "The query contains no word to search for."
 UNKNOWN = "The embedding model does not know most words of the query."
@@ -27,12 +29,13 @@ LONG = 2_000  # characters of a query from which its terms are computed on a thr
 class Search:
     """Find memories by meaning and by words."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, listing: Listing) -> None:
         self._parts = parts
+        self._listing = listing
 
     async def search(
         self,
-        query: str,
+        query: str | None = None,
         memory_type: str | None = None,
         limit: int | None = None,
         min_score: float | None = None,
@@ -44,14 +47,14 @@ class Search:
         max_tokens: int | None = None,
         explain: bool = False,
     ) -> Page:
-        """The best matches, best first; never an expired memory.
+        """The best matches, best first; never an expired memory. Without a query, but with a
+        filter: the newest that match it, each with the score 1.
 
         `since` and `until` bound the time of creation: since <= created_at < until.
         `max_tokens` bounds the whole answer; `explain` adds the parts of each score and the time
         of each step. Raises InvalidInput.
         """
         settings, parts = self._parts.search, self._parts
-        text = checks.query(query)
         limit = checks.limit(settings.limit if limit is None else limit)
         min_score = checks.min_score(settings.min_score if min_score is None else min_score)
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
@@ -59,6 +62,9 @@ class Search:
         zone = parts.lifetimes.zone
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
+        if filter != Filter() and (query is None or query == "" or query.isspace()):
+            return await self._newest(filter, limit, budget, explain=explain)
+        text = checks.query(query)
         words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
         previous = parts.embedding.previous_model
@@ -89,6 +95,16 @@ class Search:
             )
             await run(state, STEPS)
         return _page(state, explain=explain)
+
+    async def _newest(
+        self, filter: Filter, limit: int, budget: int | None, *, explain: bool
+    ) -> Page:
+        hits = [Hit(memory, 1.0) for memory in await self._listing.newest(filter, limit)]
+        warnings: tuple[str, ...] = ()
+        if budget is not None:
+            hits, missed = within(hits, budget)
+            warnings = (did_not_fit(missed),) if missed else ()
+        return Page(tuple(hits), warnings, {} if explain else None)
 
     async def _vector(
         self, text: str, previous: PreviousModel | None, timings: dict[str, float]
