@@ -27,6 +27,8 @@ from memoryd.client.types import (
     Cleared,
     ClientOptions,
     Forgotten,
+    Listed,
+    ListOptions,
     Memory,
     Page,
     SearchOptions,
@@ -34,6 +36,8 @@ from memoryd.client.types import (
     Stored,
     StoreOptions,
     Turn,
+    Updated,
+    UpdateOptions,
     Window,
 )
 from memoryd.errors import MemorydError, NotFound
@@ -93,8 +97,9 @@ class Client:
         given = {"content": content, "memory_type": memory_type, **options}
         return cast(Stored, await self._tool("store_memory", given))
 
-    async def search(self, query: str, **options: Unpack[SearchOptions]) -> Page:
-        """The memories that match the query, best first."""
+    async def search(self, query: str = "", **options: Unpack[SearchOptions]) -> Page:
+        """The memories that match the query, best first; without one, the newest that match the
+        filter."""
         return cast(Page, await self._tool("search_memories", {"query": query, **options}))
 
     async def get(self, id_or_name: str) -> Memory | None:
@@ -104,6 +109,15 @@ class Client:
         except NotFound:
             return None
         return cast(Memory, found)
+
+    async def list_memories(self, **options: Unpack[ListOptions]) -> Listed:
+        """A page of the memories that match, in an order."""
+        return cast(Listed, await self._tool("list_memories", dict(options)))
+
+    async def update_memory(self, memory_id: str, **options: Unpack[UpdateOptions]) -> Updated:
+        """Change what is given and keep the rest. Raises NotFound."""
+        given = {"memory_id": memory_id, **options}
+        return cast(Updated, await self._tool("update_memory", given))
 
     async def forget(self, id_or_name: str) -> Forgotten:
         """Delete one memory for good."""
@@ -198,11 +212,17 @@ class SyncClient:
     ) -> Stored:
         return self._run(self._client.store, content, memory_type, **options)
 
-    def search(self, query: str, **options: Unpack[SearchOptions]) -> Page:
+    def search(self, query: str = "", **options: Unpack[SearchOptions]) -> Page:
         return self._run(self._client.search, query, **options)
 
     def get(self, id_or_name: str) -> Memory | None:
         return self._run(self._client.get, id_or_name)
+
+    def list_memories(self, **options: Unpack[ListOptions]) -> Listed:
+        return self._run(self._client.list_memories, **options)
+
+    def update_memory(self, memory_id: str, **options: Unpack[UpdateOptions]) -> Updated:
+        return self._run(self._client.update_memory, memory_id, **options)
 
     def forget(self, id_or_name: str) -> Forgotten:
         return self._run(self._client.forget, id_or_name)

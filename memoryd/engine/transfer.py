@@ -16,11 +16,13 @@ from typing import Any
 import anyio
 
 from memoryd.engine import checks, commits
+from memoryd.engine.filters import Filter
 from memoryd.engine.memories import id_key, keys_of
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
+from memoryd.fair import in_thread
 from memoryd.model import MICRO, Memory, MemoryType, identical, is_expired, parse_type
 from memoryd.ports import Passage, Record
 
@@ -30,6 +32,8 @@ FIELDS = frozenset(
 NEEDED = ("id", "type", "content", "created_at", "expires_at")
 PAGE = 200  # memories per page
 PAGE_BYTES = 256_000  # approximate; a page has at least one memory
+MAX_TESTED = 2_000  # memories for one page, so that a rare match does not stall other calls
+EVERYTHING = Filter()
 
 
 class Outcome(StrEnum):
@@ -201,7 +205,7 @@ class Exported:
 
     records: tuple[Record, ...]
     after: str | None
-    total: int  # memories that have not expired
+    total: int | None  # memories that match; None on later pages of an export with a filter
     model: str | None
     dimension: int | None
 
@@ -213,13 +217,14 @@ class Exporter:
         self._parts = parts
         self._ids: list[str] = []
 
-    async def page(self, after: str | None = None) -> Exported:
-        """The memories after the id `after`; the first page without it."""
+    async def page(self, after: str | None = None, filter: Filter = EVERYTHING) -> Exported:
+        """The memories after the id `after` that match; the first page without it. A page with
+        `after` may be empty: only so many memories are tested for one."""
         begins = checks.label(after, "after")
         if begins is None or not self._ids:
             self._ids = sorted(memory.id for memory in self._parts.index)
         start = bisect_right(self._ids, begins) if begins else 0
-        ids, last = self._take(start)
+        ids, last = self._take(start, filter)
         if last is None:
             self._ids = []
         found = [self._parts.index.record(id) for id in ids]
@@ -230,22 +235,29 @@ class Exporter:
         return Exported(
             tuple(records),
             last,
-            sum(self._parts.index.census(self._parts.clock())[0].values()),
+            await self._total(filter, is_first=begins is None),
             encoder.model if encoder else None,
             encoder.dimension if encoder else None,
         )
 
-    def _take(self, start: int) -> tuple[list[str], str | None]:
+    async def _total(self, filter: Filter, *, is_first: bool) -> int | None:
+        now, index = self._parts.clock(), self._parts.index
+        if filter == EVERYTHING:
+            return sum(index.census(now)[0].values())
+        if not is_first:  # counting takes time for each memory
+            return None
+        return int((await in_thread(index.selection(filter, now).mask)).sum())
+
+    def _take(self, start: int, filter: Filter) -> tuple[list[str], str | None]:
         """The ids that fit into a page, and the last id; None if there are no more."""
         now, index, size = self._parts.clock(), self._parts.index, 0
         taken: list[str] = []
         for place in range(start, len(self._ids)):
             memory = index.get(self._ids[place])
-            if memory is None or is_expired(memory, now):
-                continue
-            taken.append(memory.id)
-            size += len(memory.content) + index.vector_bytes(memory.id)
-            if len(taken) >= PAGE or size >= PAGE_BYTES:
+            if memory is not None and not is_expired(memory, now) and filter.matches(memory):
+                taken.append(memory.id)
+                size += len(memory.content) + index.vector_bytes(memory.id)
+            if len(taken) >= PAGE or size >= PAGE_BYTES or place - start >= MAX_TESTED:
                 more = place + 1 < len(self._ids)
                 return taken, self._ids[place] if more else None
         return taken, None

@@ -46,8 +46,9 @@ class Change:
         if self.replace_metadata:
             kept = {key: value for key, value in before.items() if key in TURN_KEYS}
             return {**kept, **given}
-        merged = {key: value for key, value in before.items() if key not in given}
-        return check_metadata(merged | {k: v for k, v in given.items() if v is not None})
+        removed = {key for key, value in given.items() if value is None}
+        merged = {**before, **given}
+        return check_metadata({key: merged[key] for key in merged if key not in removed})
 
     def _expiry(self, before: Memory, after: Memory, parts: Parts) -> float | None:
         """An expiry stays, unless type or pin changes: then the rule decides, counted from now."""
