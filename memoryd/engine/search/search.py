@@ -54,17 +54,24 @@ class Search:
         `max_tokens` bounds the whole answer; `explain` adds the parts of each score and the time
         of each step. Raises InvalidInput.
         """
-        settings, parts = self._parts.search, self._parts
+        settings = self._parts.search
         limit = checks.limit(settings.limit if limit is None else limit)
         min_score = checks.min_score(settings.min_score if min_score is None else min_score)
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
-        zone = parts.lifetimes.zone
+        zone = self._parts.lifetimes.zone
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
         if filter != Filter() and (query is None or query == "" or query.isspace()):
             return await self._newest(filter, limit, budget, explain=explain)
-        text = checks.query(query)
+        state = await self._best(checks.query(query), filter, limit, min_score, budget)
+        return _page(state, explain=explain)
+
+    async def _best(
+        self, text: str, filter: Filter, limit: int, min_score: float, budget: int | None
+    ) -> SearchState:
+        """The finished search for a query."""
+        parts = self._parts
         words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
         previous = parts.embedding.previous_model
@@ -86,7 +93,7 @@ class Search:
                 min_score=min_score,
                 index=parts.index,
                 store=parts.store,
-                settings=settings,
+                settings=parts.search,
                 previous_model=previous,
                 max_tokens=budget,
                 reranker=parts.embedding.reranker,
@@ -94,7 +101,7 @@ class Search:
                 timings=timings,
             )
             await run(state, STEPS)
-        return _page(state, explain=explain)
+        return state
 
     async def _newest(
         self, filter: Filter, limit: int, budget: int | None, *, explain: bool
