@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from memoryd import files
-from memoryd.errors import ConfigError
+from memoryd.errors import ConfigError, InvalidInput
 from memoryd.hosts import check_hosts
 from memoryd.places import config_file
 from memoryd.settings import SECTIONS, TYPES, Config, keys, variable
+from memoryd.toolsets import parse_toolsets
 
 # Short names for variables that every process of one installation must agree on.
 DATA_DIR = "memory.path"
@@ -42,6 +43,7 @@ def load(
     for found in sources(file, environ, flags):
         config = _merge(config, found)
     check_hosts(config.doors)
+    _check_toolsets(config.doors.toolsets)
     return config
 
 
@@ -262,6 +264,15 @@ def _check_range(key: str, value: object, limits: Mapping[str, Any], where: str)
                 f"`{key}` must be {words} {bound:g}, not {value!r} ({where}).",
                 code="config_out_of_range",
             )
+
+
+def _check_toolsets(names: tuple[str, ...]) -> None:
+    try:
+        parse_toolsets(names)
+    except InvalidInput as exc:
+        raise ConfigError(
+            f"`doors.toolsets`: {exc.message}", code="config_wrong_type", hint=exc.hint
+        ) from exc
 
 
 def _check_zone(name: str, where: str) -> None:

@@ -46,6 +46,7 @@ from memoryd.places import (
 from memoryd.settings import Config
 from memoryd.systemd import ask_for_time, feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
+from memoryd.toolsets import parse_toolsets
 from memoryd.uncaught import tell_only_types
 from memoryd.wiring.engine import open_engine
 
@@ -92,7 +93,9 @@ class Daemon:
         self._socket = socket
         self._readiness = Readiness()
         self._status = Status(self._readiness, config.memory.path)
-        self._server = McpServer(self._readiness, self._status)
+        self._server = McpServer(
+            self._readiness, self._status, parse_toolsets(config.doors.toolsets)
+        )
         self._stopping = anyio.Event()
         self._has_ended = False  # everything is closed; only threads may still run
         self._inode: int | None = None  # of our socket file; None: the service manager owns it

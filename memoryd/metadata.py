@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from memoryd.errors import InvalidInput
@@ -53,9 +53,14 @@ class _Budget:
             raise _refused(TOO_LONG)
 
 
-def canonical(value: object) -> str:
-    """A text that is the same for equal values: 1 equals 1.0 as in JSON, but true is not 1."""
-    return json.dumps(_unified(value), sort_keys=True)
+def value_key(value: Any) -> Hashable:
+    """A key that is the same for equal values: 1 equals 1.0 as in JSON, but true is not 1."""
+    kind = type(value)
+    if kind is str or kind is int or kind is float:
+        return value  # type: ignore[no-any-return]
+    if kind is bool or value is None:
+        return (value,)  # in Python True equals 1
+    return ("json", json.dumps(_unified(value), sort_keys=True))
 
 
 def mapped(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:

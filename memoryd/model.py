@@ -6,6 +6,7 @@ can be tested for any time.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ MICRO = 6  # decimal places of a time in seconds: Chroma changes further ones
 CONTEXT_NAME = "context:"  # prefix, so that a context cannot replace a fact of the same name
 DAY = 86_400.0
 ROLE, SPEAKER = "role", "speaker"  # metadata keys of a message
+CONFIDENCE = "confidence"  # metadata key: how certain a memory is, 0..1
 
 
 class MemoryType(StrEnum):
@@ -42,7 +44,8 @@ OLDER_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory. Times are epoch seconds; `expires_at` None: never expires."""
+    """One memory. Times are epoch seconds; `expires_at` None: never expires; `updated_at` None: it
+    was not changed since it was created."""
 
     id: str
     type: MemoryType
@@ -53,6 +56,7 @@ class Memory:
     name: str | None = None
     session_id: str | None = None
     pinned: bool = False
+    updated_at: float | None = None
 
     def copy(self) -> Memory:
         """A copy for a caller, who may change its metadata without effect on the original."""
@@ -113,6 +117,25 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class Updated:
+    """What an update returns: the memory as it is now, and whether anything differs from before."""
+
+    memory: Memory
+    changed: bool
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a list. `total`: how many match in all; `cursor`: argument for the next page, None
+    after the last."""
+
+    memories: tuple[Memory, ...]
+    total: int
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What a forget returns. `success` is true only if the memory existed and is gone."""
 
@@ -121,17 +144,6 @@ class Forgotten:
 
     def __bool__(self) -> bool:
         return self.success
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Exact conditions on a memory. Times are epoch seconds: since <= created_at < until."""
-
-    type: MemoryType | None = None
-    session_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    since: float | None = None
-    until: float | None = None
 
 
 def parse_type(value: object) -> MemoryType:
@@ -174,6 +186,14 @@ def who(memory: Memory) -> str:
     return ""
 
 
+def confidence(memory: Memory, default: float) -> float:
+    """How certain a memory is, 0..1; `default` if it does not say."""
+    value = memory.metadata.get(CONFIDENCE)
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+        return min(1.0, max(0.0, float(value)))
+    return default
+
+
 def lead_of(memory: Memory) -> str:
     """The prefix that a model reads before the text: the speaker."""
     speaker = who(memory)
@@ -184,6 +204,13 @@ def said_key(memory: Memory) -> int:
     """A stable hash of the text that a model reads for a memory."""
     said = lead_of(memory) + memory.content
     return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big")
+
+
+def identical(one: Memory, other: Memory) -> bool:
+    """Equal in every field. In metadata 1, 1.0 and true differ, which `==` takes for equal."""
+    plain = (replace(one, metadata={}), replace(other, metadata={}))
+    texts = [json.dumps(memory.metadata, sort_keys=True) for memory in (one, other)]
+    return plain[0] == plain[1] and texts[0] == texts[1]
 
 
 def default_expiry(type: MemoryType, created_at: float, lifetimes: Lifetimes) -> float | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 from memoryd.places import data_dir
+from memoryd.toolsets import DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class DoorSettings:
     max_calls: int = field(default=64, metadata={"least": 1})
     max_calls_per_second: int = field(default=2000, metadata={"least": 0})
     max_line_bytes: int = field(default=4_194_304, metadata={"least": 1024})
+    toolsets: tuple[str, ...] = DEFAULT
 
     def token_files(self, data_dir: Path) -> tuple[Path, Path]:
         """The files of the token that may write, and of the one that may only read."""

@@ -103,8 +103,10 @@ class Lines:
         self._file.close()
         self.sock.close()
 
-    def open(self) -> Any:
-        """The handshake."""
+    def open(self, tools: object = None) -> Any:
+        """The handshake; before it, the wish for toolsets."""
+        if tools is not None:
+            self.send(asking_for(tools))
         answer = self.call("initialize", **INITIALIZE)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
@@ -133,9 +135,15 @@ class Lines:
         return self.call("tools/call", name=name, arguments=arguments)
 
 
+def asking_for(tools: object) -> dict[str, Any]:
+    """The notification by which a client asks for toolsets."""
+    method = "notifications/memoryd/tools"
+    return {"jsonrpc": "2.0", "method": method, "params": {"tools": tools}}
+
+
 @asynccontextmanager
-async def unix_transport(path: Path) -> AsyncIterator[tuple[Any, Any]]:
-    """The transport that the MCP client needs to use a Unix socket."""
+async def unix_transport(path: Path, tools: object = None) -> AsyncIterator[tuple[Any, Any]]:
+    """The transport that the MCP client needs to use a Unix socket; it may ask for toolsets."""
     incoming = anyio.create_memory_object_stream[Any](0)
     outgoing = anyio.create_memory_object_stream[Any](0)
     async with await anyio.connect_unix(path) as stream, anyio.create_task_group() as tasks:
@@ -155,6 +163,8 @@ async def unix_transport(path: Path) -> AsyncIterator[tuple[Any, Any]]:
                     text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await stream.send(text.encode() + b"\n")
 
+        if tools is not None:
+            await stream.send(json.dumps(asking_for(tools)).encode() + b"\n")
         tasks.start_soon(read)
         tasks.start_soon(write)
         yield incoming[1], outgoing[0]

@@ -132,7 +132,7 @@ class Reader:
         kept = {"PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home)}
         outside = environment()
         pip = {k: v for k, v in outside.items() if k.lower().endswith("_proxy") or "PIP_" in k}
-        self.env = {**kept, **pip, "LANG": "C.UTF-8"}
+        self.env = {**kept, **pip, "LANG": "C.UTF-8", "EDITOR": "true"}
         # A port of the documents may be taken on this machine.
         self._ports = {"8765": str(free_port()), "8766": str(free_port())}
 

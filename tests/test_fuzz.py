@@ -47,10 +47,13 @@ awkward_numbers = st.one_of(
     st.floats(),
     st.sampled_from([0, -1, 1 << 63, 10**400, 1e308, float("nan"), float("inf"), 1e-320]),
 )
+operators = st.sampled_from(["$and", "$or", "$not", "$gt", "$in", "$contains", "$exists", "$x"])
 scalars = st.none() | st.booleans() | awkward_numbers | awkward_text
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(awkward_text, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(awkward_text | operators, inner, max_size=4)
+    ),
     max_leaves=5,
 )
 nested = st.integers(1, 400).map(lambda depth: json.loads("[" * depth + "]" * depth))
@@ -70,7 +73,9 @@ plausible = {
     "memory_type": st.sampled_from(["fact", "conversation", "context", "event"]),
     "limit": st.integers(-1, 1001),
     "role": st.sampled_from(["user", "assistant", "robot"]),
-    "metadata": st.dictionaries(awkward_text, values, max_size=3),
+    "metadata": st.dictionaries(awkward_text | operators, values, max_size=3),
+    "order": st.sampled_from(["newest", "expiring", "least_sure"]),
+    "clear": st.lists(st.sampled_from(["name", "expires_at"]), max_size=2),
     "name": st.sampled_from(["tea", "dock"]),
     "session_id": st.sampled_from(["s1", "s2"]),
     "memory_id": st.sampled_from(["tea", "dock", "0" * 20]),
@@ -93,7 +98,8 @@ def tool_calls(draw: st.DrawFn) -> dict[str, Any]:
 methods = st.sampled_from(
     "initialize ping tools/list tools/call resources/list resources/read prompts/get prompts/list "
     "server/discover logging/setLevel completion/complete notifications/initialized sampling/x "
-    "notifications/memoryd/session resources/templates/list resources/subscribe".split()
+    "notifications/memoryd/session notifications/memoryd/tools resources/templates/list "
+    "resources/subscribe".split()
 )
 uris = st.builds(
     lambda base, rest: base + rest,
@@ -144,6 +150,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         tmp_path_factory.mktemp("fuzz") / "data",
         MEMORYD_DOORS_MAX_LINE_BYTES="100000",
         MEMORYD_DOORS_MAX_CALLS_PER_SECOND="0",
+        MEMORYD_DOORS_TOOLSETS="all",
     ).start()
     yield running
     assert running.stop() == 0, running.log.read_text()

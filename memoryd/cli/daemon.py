@@ -82,7 +82,8 @@ def mcp(options: argparse.Namespace) -> int:
     """Run the shim. The command does so in `__main__`; this is for callers of `main`."""
     from memoryd.shim.entry import main
 
-    return main(["mcp", *(word for flag in given(options).items() for word in flag)])
+    tools = ["--tools", options.tools] if options.tools else []
+    return main(["mcp", *(word for flag in given(options).items() for word in flag), *tools])
 
 
 def status(options: argparse.Namespace) -> int:

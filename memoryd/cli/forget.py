@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from memoryd.cli.options import selection
 from memoryd.cli.output import (
     DIM,
     age,
@@ -35,7 +36,7 @@ PREVIEW_CHARS = 70  # characters of each memory in a preview
 
 def forget(options: argparse.Namespace) -> int:
     """Delete memories for good, or with --dry-run show which; exit code 1 if one was not found."""
-    chosen = _selection(options)
+    chosen = selection(options)
     if options.memories and (chosen or options.everything):
         raise InvalidInput(
             "Both memories and a filter were given.",
@@ -58,18 +59,6 @@ def forget(options: argparse.Namespace) -> int:
 def connect(options: argparse.Namespace, timeout: float = 60.0) -> OwnerClient:
     """The daemon, started if none runs."""
     return OwnerClient(**where(options), start=True, timeout=timeout)
-
-
-def _selection(options: argparse.Namespace) -> dict[str, Any]:
-    given = {
-        "memory_type": options.type,
-        "session_id": options.session,
-        "metadata": dict(options.metadata) if options.metadata else None,
-        "since": options.since,
-        "until": options.until,
-        "older_than": options.older_than,
-    }
-    return {key: value for key, value in given.items() if value is not None}
 
 
 async def _forget_each(options: argparse.Namespace) -> int:

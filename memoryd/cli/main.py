@@ -20,6 +20,7 @@ from memoryd.cli import options as values
 from memoryd.cli.options import Parser, UsageError
 from memoryd.cli.output import complain, use_any_terminal
 from memoryd.errors import MemorydError
+from memoryd.toolsets import TOOLSETS
 
 WRONG_USAGE = 2
 INTERRUPTED = 130  # the exit code that shells use: 128 + SIGINT
@@ -85,6 +86,7 @@ def parser() -> Parser:
     verbs = top.add_subparsers(metavar="VERB")
     _add_daemon_verbs(verbs)
     _add_memory_verbs(verbs)
+    _add_managing_verbs(verbs)
     _add_store_verbs(verbs)
     _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
@@ -97,7 +99,10 @@ Verbs = Any  # argparse does not export the type
 def _add_daemon_verbs(verbs: Verbs) -> None:
     serve = _add(verbs, "serve", "daemon:serve", "run the daemon in the foreground")
     serve.add_argument("--log-file", type=Path, metavar="FILE", help="log to a file, not to stderr")
-    _add(verbs, "mcp", "daemon:mcp", "serve an MCP client on stdin and stdout")
+    mcp = _add(verbs, "mcp", "daemon:mcp", "serve an MCP client on stdin and stdout")
+    mcp.add_argument(
+        "--tools", metavar="LIST", help=f"toolsets such as {','.join(TOOLSETS)}, or all"
+    )
     start = _add(verbs, "start", "start:start", "start the daemon in the background")
     restart = _add(verbs, "restart", "start:restart", "stop the daemon and start it again")
     status = _add(verbs, "status", "daemon:status", "show what the daemon does and holds")
@@ -123,45 +128,76 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     store.add_argument("--pinned", action="store_true", default=None, help="never expires")
     search = _add(verbs, "search", "memories:search", "find memories by meaning")
     search.add_argument(
-        "query", metavar="QUERY", nargs="+", help="what to look for, in plain words"
+        "query",
+        metavar="QUERY",
+        nargs="*",
+        help="what to look for, in plain words; without it, the newest that match the filter",
     )
-    search.add_argument("--type", metavar="TYPE", help="only fact, conversation or context")
     search.add_argument("--limit", type=values.whole, metavar="N", help="how many results at most")
     search.add_argument(
         "--min-score", type=values.number, metavar="SCORE", help="hide worse, 0 to 1"
     )
-    search.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
-    search.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
     search.add_argument(
         "--max-tokens", type=values.whole, metavar="N", help="size of the whole answer"
     )
     search.add_argument("--explain", action="store_true", default=None, help="show the reasons")
-    _add_common(store, search)
+    _add_filter(search)
+    _add_metadata(store)
+    store.add_argument("--session", metavar="ID", help="the session it belongs to")
     get = _add(verbs, "get", "memories:get", "show one memory")
     get.add_argument("memory", metavar="ID_OR_NAME")
     _add_json(store, search, get)
 
 
+def _add_managing_verbs(verbs: Verbs) -> None:
+    listed = _add(verbs, "list", "manage:list_memories", "list memories, page by page")
+    listed.add_argument(
+        "--order", metavar="ORDER", help="newest (default), oldest, expiring, most_used, least_sure"
+    )
+    listed.add_argument("--limit", type=values.whole, metavar="N", help="how many on a page")
+    listed.add_argument("--cursor", metavar="TEXT", help="where the next page begins")
+    _add_filter(listed)
+    update = _add(verbs, "update", "manage:update", "change a memory: only what is given")
+    update.add_argument("memory", metavar="ID_OR_NAME")
+    update.add_argument("--content", metavar="TEXT", help="the new text; - reads it from stdin")
+    update.add_argument("--type", metavar="TYPE", help="fact, conversation or context")
+    update.add_argument("--name", help="a name to get, replace or forget it by")
+    update.add_argument("--expires-at", metavar="TIME", help="when to forget it, ISO 8601")
+    update.add_argument(
+        "--pinned", action=argparse.BooleanOptionalAction, help="never expires, or does again"
+    )
+    _add_metadata(update)
+    update.add_argument("--replace-metadata", action="store_true", help="remove all other metadata")
+    update.add_argument(
+        "--clear", action="append", metavar="FIELD", help="name or expires_at; may be repeated"
+    )
+    pin = _add(verbs, "pin", "manage:pin", "keep memories for ever")
+    unpin = _add(verbs, "unpin", "manage:unpin", "let memories expire as their type says")
+    for verb in (pin, unpin):
+        verb.add_argument("memories", metavar="ID_OR_NAME", nargs="+")
+    edit = _add(verbs, "edit", "edit:edit", "change the text of a memory in your editor")
+    edit.add_argument("memory", metavar="ID_OR_NAME")
+    _add_json(listed, update, pin, unpin, edit)
+
+
 def _add_governing_verbs(verbs: Verbs) -> None:
     forget = _add(verbs, "forget", "forget:forget", "delete memories for good")
     forget.add_argument("memories", metavar="ID_OR_NAME", nargs="*")
-    forget.add_argument("--type", metavar="TYPE", help="all of fact, conversation or context")
     forget.add_argument(
         "--older-than", type=values.seconds, metavar="SPAN", help="such as 12h, 7d or 2w"
     )
-    forget.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
-    forget.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
-    _add_common(forget)
+    _add_filter(forget)
     forget.add_argument("--everything", action="store_true", help="all memories; asks first")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
     forget.add_argument("--purge", action="store_true", help="erase them from the files too")
-    export = _add(verbs, "export", "transfer:export", "write all memories to a file of JSON lines")
+    export = _add(verbs, "export", "transfer:export", "write memories to a file of JSON lines")
     export.add_argument(
         "file", metavar="FILE", nargs="?", default="-", help="without it, or with -, to stdout"
     )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+    _add_filter(export)
     imported = _add(
         verbs, "import", "transfer:import_memories", "read memories from an export or a backup"
     )
@@ -224,17 +260,29 @@ def _add_places(part: argparse.ArgumentParser, default: str | None) -> None:
     part.add_argument("--socket", metavar="PATH", default=default, help="where the daemon listens")
 
 
-def _add_common(*verbs: argparse.ArgumentParser) -> None:
-    for verb in verbs:
-        verb.add_argument("--session", metavar="ID", help="the session it belongs to")
-        verb.add_argument(
-            "--metadata",
-            "--meta",
-            type=values.pair,
-            action="append",
-            metavar="KEY=VALUE",
-            help="may be repeated; a value that is JSON is parsed",
-        )
+def _add_filter(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--type", metavar="TYPE", help="only fact, conversation or context")
+    verb.add_argument("--session", metavar="ID", help="only this session")
+    verb.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
+    verb.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
+    _add_metadata(verb)
+    verb.add_argument(
+        "--filter",
+        type=values.json_object,
+        metavar="JSON",
+        help="""on metadata, such as '{"rating": {"$gte": 4}}'""",
+    )
+
+
+def _add_metadata(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--metadata",
+        "--meta",
+        type=values.pair,
+        action="append",
+        metavar="KEY=VALUE",
+        help="may be repeated; a value that is JSON is parsed",
+    )
 
 
 def _add_json(*verbs: argparse.ArgumentParser) -> None:

@@ -8,7 +8,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
+from memoryd.cli.options import selection
 from memoryd.cli.output import (
     BOLD,
     DIM,
@@ -24,7 +26,7 @@ from memoryd.cli.output import (
 )
 from memoryd.cli.target import where
 from memoryd.client import Client
-from memoryd.client.types import Hit, Memory, Page, Stored
+from memoryd.client.types import Memory, Page, Stored
 from memoryd.errors import InvalidInput, NotFound
 
 SHOWN_LINES = 2  # of each hit
@@ -33,13 +35,13 @@ INDENT = " " * 6
 
 def store(options: argparse.Namespace) -> int:
     """Store a text; say whether it is new, known or a replacement."""
-    content = _stdin() if options.content == "-" else options.content
+    content = stdin_text() if options.content == "-" else options.content
     stored = asyncio.run(_store(options, content))
     if options.json:
         say_json(stored)
         return 0
-    _notes(stored["warnings"])
-    say(f"{_how(stored)} {stored['type']} {stored['id']}, {_until(stored)}")
+    notes(stored["warnings"])
+    say(f"{_how(stored)} {stored['type']} {stored['id']}, {kept_until(stored)}")
     return 0
 
 
@@ -49,11 +51,11 @@ def search(options: argparse.Namespace) -> int:
     if options.json:
         say_json(page)
         return 0
-    _notes(page["warnings"])
+    notes(page["warnings"])
     now = datetime.now(UTC)
     for hit in page["results"]:
-        say(_heading(hit, now))
-        for line in _excerpt(hit.get("passage", hit["content"])):
+        say("  ".join((paint(f"{hit['score']:.2f}", BOLD), heading(hit, now))))
+        for line in excerpt(hit.get("passage", hit["content"])):
             say(INDENT + line)
         if more := len(hit.get("similar", ())):
             say(
@@ -86,12 +88,13 @@ def get(options: argparse.Namespace) -> int:
     return 0
 
 
-def _connect(options: argparse.Namespace) -> Client:
+def connect(options: argparse.Namespace) -> Client:
+    """The daemon, started if none runs."""
     return Client(**where(options), start=True)
 
 
 async def _store(options: argparse.Namespace, content: str) -> Stored:
-    async with _connect(options) as memory:
+    async with connect(options) as memory:
         return await memory.store(
             content,
             options.type or "fact",
@@ -104,27 +107,25 @@ async def _store(options: argparse.Namespace, content: str) -> Stored:
 
 
 async def _search(options: argparse.Namespace) -> Page:
-    async with _connect(options) as memory:
+    chosen: Any = selection(options)
+    async with connect(options) as memory:
         return await memory.search(
             " ".join(options.query),
-            memory_type=options.type,
+            **chosen,
             limit=options.limit,
             min_score=options.min_score,
-            session_id=options.session,
-            metadata=dict(options.metadata) if options.metadata else None,
-            since=options.since,
-            until=options.until,
             max_tokens=options.max_tokens,
             explain=options.explain,
         )
 
 
 async def _get(options: argparse.Namespace) -> Memory | None:
-    async with _connect(options) as memory:
+    async with connect(options) as memory:
         return await memory.get(options.memory)
 
 
-def _stdin() -> str:
+def stdin_text() -> str:
+    """The text on stdin. Raises InvalidInput."""
     try:
         return sys.stdin.buffer.read().decode().rstrip("\n")
     except UnicodeDecodeError as exc:
@@ -137,7 +138,8 @@ def _missing(wanted: str) -> NotFound:
     return NotFound(f"There is no memory {wanted!r}.")
 
 
-def _notes(warnings: Sequence[str]) -> None:
+def notes(warnings: Sequence[str]) -> None:
+    """Write warnings to stderr."""
     for warning in warnings:
         note(warning)
 
@@ -152,23 +154,24 @@ def _one_line(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _until(memory: Memory) -> str:
+def kept_until(memory: Memory) -> str:
+    """How long a memory is kept."""
     end = memory["expires_at"]
     return "kept until forgotten" if end is None else f"kept until {moment(end)}"
 
 
-def _heading(hit: Hit, now: datetime) -> str:
+def heading(memory: Memory, now: datetime) -> str:
+    """Type, age, time left, id and name on one line."""
     parts = (
-        paint(f"{hit['score']:.2f}", BOLD),
-        f"{hit['type']:<12}",
-        f"{age(hit, now):>10}, {remaining(hit, now):<11}",
-        paint(hit["id"], DIM),
-        clean(hit.get("name", "")),
+        f"{memory['type']:<12}",
+        f"{age(memory, now):>10}, {remaining(memory, now):<11}",
+        paint(memory["id"], DIM),
+        clean(memory.get("name", "")),
     )
     return "  ".join(parts).rstrip()
 
 
-def _excerpt(text: str) -> list[str]:
+def excerpt(text: str) -> list[str]:
     """The first lines that are not blank, cut to the width of the terminal."""
     width = max(shutil.get_terminal_size((100, 24)).columns - len(INDENT), 20)
     lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
@@ -182,6 +185,7 @@ def _facts(memory: Memory) -> dict[str, str]:
         "name": memory.get("name"),
         "type": memory["type"],
         "created": moment(memory["created_at"]),
+        "updated": moment(memory["updated_at"]) if "updated_at" in memory else None,
         "expires": moment(memory["expires_at"]) if memory["expires_at"] else "never",
         "session": memory.get("session_id"),
     }

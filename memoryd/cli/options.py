@@ -101,6 +101,37 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {closest[0]}?" if closest else ""
 
 
+def selection(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of a filter from the flags that were given."""
+    given = {
+        "memory_type": options.type,
+        "session_id": options.session,
+        "metadata": _metadata_filter(options.metadata, options.filter),
+        "since": options.since,
+        "until": options.until,
+        "older_than": getattr(options, "older_than", None),
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _metadata_filter(pairs: Sequence[tuple[str, object]] | None, filter: object) -> object:
+    """Both, if both are given."""
+    if pairs is None or filter is None:
+        return dict(pairs) if pairs is not None else filter
+    return {"$and": [dict(pairs), filter]}
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise ArgumentTypeError(f"{text[:100]!r} is not JSON ({exc})") from None
+    if not isinstance(value, dict):
+        raise ArgumentTypeError(f"{text[:100]!r} is not a JSON object")
+    return value
+
+
 def whole(text: str) -> int:
     """A whole number."""
     try:

@@ -1,4 +1,4 @@
-"""`memoryd export` and `memoryd import`: all memories into a file of JSON lines, and back.
+"""`memoryd export` and `memoryd import`: memories into a file of JSON lines, and back.
 
 `memoryd.export_file` has the format. It is that of backups too, so these can be imported as well.
 An export is written under another name and renamed when it is complete, so one that is killed
@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from memoryd import files
 from memoryd.cli.forget import connect
+from memoryd.cli.options import selection
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
@@ -39,7 +40,7 @@ OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write every memory; say how many."""
+    """Write the memories that match, by default all; say how many."""
     require_store(options)
     if options.file == "-":
         count = asyncio.run(_export(options, sys.stdout.buffer))
@@ -66,17 +67,18 @@ def export(options: argparse.Namespace) -> int:
 
 async def _export(options: argparse.Namespace, file: IO[bytes]) -> int:
     async with connect(options) as daemon:
-        page = await daemon.export_page(None, embeddings=options.embeddings)
-        header = Header(page["model"], page["dimension"], options.embeddings, page["total"])
-        writer = Writer(file, header)
-        with Progress("Exporting", page["total"]) as progress:
+        chosen = selection(options) | {"embeddings": options.embeddings}
+        page = await daemon.export_page(None, **chosen)
+        total = page["total"] or 0
+        writer = Writer(file, Header(page["model"], page["dimension"], options.embeddings, total))
+        with Progress("Exporting", total) as progress:
             while True:
                 for fields in page["memories"]:
                     writer.memory(fields)
                 progress.at(writer.count)
                 if page["after"] is None:
                     break
-                page = await daemon.export_page(page["after"], embeddings=options.embeddings)
+                page = await daemon.export_page(page["after"], **chosen)
     writer.end()
     return writer.count
 

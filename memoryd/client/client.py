@@ -27,6 +27,8 @@ from memoryd.client.types import (
     Cleared,
     ClientOptions,
     Forgotten,
+    Listed,
+    ListOptions,
     Memory,
     Page,
     SearchOptions,
@@ -34,6 +36,8 @@ from memoryd.client.types import (
     Stored,
     StoreOptions,
     Turn,
+    Updated,
+    UpdateOptions,
     Window,
 )
 from memoryd.errors import InvalidInput, MemorydError, NotFound
@@ -118,13 +122,14 @@ class Client:
 
     async def search(
         self,
-        query: str,
+        query: str = "",
         memory_type: str | None = None,
         limit: int | None = None,
         min_score: float | None = None,
         **options: Unpack[SearchOptions],
     ) -> Page:
-        """The memories that match the query, best first."""
+        """The memories that match the query, best first; without one, the newest that match the
+        filter."""
         given = {"query": query, "memory_type": memory_type, "limit": limit, **options}
         return cast(Page, await self._tool("search_memories", {**given, "min_score": min_score}))
 
@@ -135,6 +140,15 @@ class Client:
         except NotFound:
             return None
         return cast(Memory, found)
+
+    async def list_memories(self, **options: Unpack[ListOptions]) -> Listed:
+        """A page of the memories that match, in an order."""
+        return cast(Listed, await self._tool("list_memories", dict(options)))
+
+    async def update_memory(self, memory_id: str, **options: Unpack[UpdateOptions]) -> Updated:
+        """Change what is given and keep the rest. Raises NotFound."""
+        given = {"memory_id": memory_id, **options}
+        return cast(Updated, await self._tool("update_memory", given))
 
     async def forget(self, id_or_name: str) -> Forgotten:
         """Delete one memory for good. The answer is true only if there was one."""
@@ -254,7 +268,7 @@ class SyncClient:
 
     def search(
         self,
-        query: str,
+        query: str = "",
         memory_type: str | None = None,
         limit: int | None = None,
         min_score: float | None = None,
@@ -264,6 +278,12 @@ class SyncClient:
 
     def get(self, id_or_name: str) -> Memory | None:
         return self._run(self._client.get, id_or_name)
+
+    def list_memories(self, **options: Unpack[ListOptions]) -> Listed:
+        return self._run(self._client.list_memories, **options)
+
+    def update_memory(self, memory_id: str, **options: Unpack[UpdateOptions]) -> Updated:
+        return self._run(self._client.update_memory, memory_id, **options)
 
     def forget(self, id_or_name: str) -> Forgotten:
         return self._run(self._client.forget, id_or_name)

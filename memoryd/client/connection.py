@@ -24,7 +24,8 @@ LISTENER_HANDSHAKE_TIMEOUT = 10.0
 MAX_HANDSHAKES = 3  # attempts, where the connection ends before the handshake is answered
 Message = dict[str, Any]
 PROTOCOL_VERSION = "2025-11-25"
-EXPECT = "notifications/memoryd/expect"  # an extension of ours, see `doors.expect`
+# Extensions of ours, see `doors.lines`.
+EXPECT, TOOLS = "notifications/memoryd/expect", "notifications/memoryd/tools"
 METHOD_NOT_FOUND = -32601
 ERROR_DETAILS = "memoryd/error"  # where an answer carries the code, message and hint of an error
 # Large: a page of a thousand long memories is one line.
@@ -166,6 +167,7 @@ class OpenConnection:
         if data_dir is not None:
             named = {"data_dir": str(data_dir)}
             self._writer.write(_line({"method": EXPECT, "params": named}))
+        self._writer.write(_line({"method": TOOLS, "params": {"tools": ["all"]}}))
         who = {"name": "memoryd-client", "version": __version__}
         hello = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": who}
         try:

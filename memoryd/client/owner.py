@@ -22,7 +22,7 @@ class ExportPage(TypedDict):
 
     memories: list[dict[str, Any]]
     after: str | None
-    total: int
+    total: int | None  # how many match; None on later pages of an export with a filter
     model: str | None
     dimension: int | None
 
@@ -52,9 +52,15 @@ class OwnerClient(Client):
         """Delete a batch of what matches; `dry_run` only counts."""
         return cast(ForgetResult, await self._tool("forget_where", options))
 
-    async def export_page(self, after: str | None, *, embeddings: bool = False) -> ExportPage:
-        """The next page of memories after an id; the first page if it is None."""
-        given = {"after": after, "embeddings": embeddings}
+    async def read_memory(self, memory_id: str) -> dict[str, Any]:
+        """One memory as it is stored, as an export writes it. Raises NotFound."""
+        return await self._tool("read_memory", {"memory_id": memory_id})
+
+    async def export_page(
+        self, after: str | None, *, embeddings: bool = False, **selection: Any
+    ) -> ExportPage:
+        """The next page, after an id, of memories that match; the first page if it is None."""
+        given = {"after": after, "embeddings": embeddings, **selection}
         return cast(ExportPage, await self._tool("export_memories", given))
 
     async def import_batch(

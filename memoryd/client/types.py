@@ -18,6 +18,7 @@ class Memory(TypedDict):
     name: NotRequired[str]
     session_id: NotRequired[str]
     pinned: NotRequired[bool]
+    updated_at: NotRequired[str]
     notice: NotRequired[str]
 
 
@@ -50,6 +51,23 @@ class Page(TypedDict):
     results: list[Hit]
     warnings: list[str]
     timings: NotRequired[dict[str, float]]
+
+
+class Listed(TypedDict):
+    """A page of a list. `total`: how many match in all; `cursor`: pass it, with the same filter and
+    order, for the next page; None after the last."""
+
+    notice: str
+    memories: list[Memory]
+    total: int
+    cursor: str | None
+
+
+class Updated(Memory):
+    """The memory as it is now. `changed`: something differs from before."""
+
+    changed: bool
+    warnings: list[str]
 
 
 class Forgotten(dict[str, Any]):
@@ -166,6 +184,32 @@ class SearchOptions(TypedDict, total=False):
     until: str | float | None
     max_tokens: int | None
     explain: bool | None
+
+
+class ListOptions(TypedDict, total=False):
+    """Options of `list_memories`; None means not given."""
+
+    memory_type: str | None
+    session_id: str | None
+    metadata: dict[str, Any] | None
+    since: str | float | None
+    until: str | float | None
+    order: str | None
+    limit: int | None
+    cursor: str | None
+
+
+class UpdateOptions(TypedDict, total=False):
+    """Options of `update_memory`; None means not given."""
+
+    content: str | None
+    memory_type: str | None
+    name: str | None
+    metadata: dict[str, Any] | None
+    replace_metadata: bool | None
+    pinned: bool | None
+    expires_at: str | float | None
+    clear: list[str] | None
 
 
 class ClientOptions(TypedDict, total=False):

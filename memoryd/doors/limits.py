@@ -46,21 +46,21 @@ class Rate:
         self._left = limit
         self._at = clock()
 
-    def allows(self) -> bool:
-        """Whether one more call is allowed now; if so, it is counted."""
+    def allows(self, count: int = 1) -> bool:
+        """Whether `count` more calls are allowed now; if so, they are counted."""
         if not self.limit:
             return True
         now = self._clock()
         self._left = min(self.limit, self._left + (now - self._at) * self._per_second)
         self._at = now
-        if self._left < 1:
+        if self._left < count:
             return False
-        self._left -= 1
+        self._left -= count
         return True
 
-    def wait(self) -> float:
-        """Seconds until the next call is allowed, after one was not."""
-        return (1 - self._left) / self._per_second if self._per_second else 0.0
+    def wait(self, count: int = 1) -> float:
+        """Seconds until `count` calls are allowed, after they were not."""
+        return (count - self._left) / self._per_second if self._per_second else 0.0
 
 
 def too_fast(limit: float) -> RateLimited:

@@ -41,6 +41,7 @@ from memoryd.places import hung_up
 CHUNK, SMALL_CHUNK = 65_536, 2048  # bytes read at a time; the small one if memory is short
 DISCONNECTED = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 SESSION = "notifications/memoryd/session"  # sent by the shim, see `shim.lines`
+TOOLS = "notifications/memoryd/tools"  # the toolsets that a client asks for
 MAX_VALUES = 130_000  # in one message: each costs time on the loop; an import batch has fewer
 TOO_MANY_VALUES = f"A message may hold at most {MAX_VALUES} values."
 JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
@@ -168,6 +169,9 @@ class Connection:
         if isinstance(message, types.JSONRPCNotification):
             if message.method == SESSION:
                 self._resume((message.params or {}).get("session_id"))
+                return
+            if message.method == TOOLS:
+                self._peer.tools = (message.params or {}).get("tools")
                 return
             if message.method == EXPECT:
                 self._expectation.note(message.params)

@@ -13,22 +13,23 @@ from typing import Any
 import numpy as np
 
 from memoryd.doors import render
+from memoryd.doors.manage import FORGET_BATCH, bulk_forget_answer, memory_id
 from memoryd.engine import checks
 from memoryd.engine.engine import Engine
 from memoryd.engine.transfer import memory_from
-from memoryd.errors import InvalidInput
+from memoryd.errors import InvalidInput, NotFound
 from memoryd.export_file import PASSAGES, fields_of, fields_with_vectors, vector_from
 from memoryd.ports import Backup, Passage, Record
 from memoryd.tasks import task_group
 
 Arguments = dict[str, Any]
-FORGET_BATCH = 5000  # memories that one call deletes: well within a client's timeout
 IMPORT_BATCH = 100  # memories of one call
 LENGTH_TOLERANCE = 1e-3  # of a unit vector
 SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than"}
 ARGUMENTS = {
     "forget_where": SELECTION | {"dry_run", "everything", "purge"},
-    "export_memories": {"after", "embeddings"},
+    "export_memories": SELECTION | {"after", "embeddings"},
+    "read_memory": {"memory_id"},
     "import_memories": {"memories", "model", "overwrite", "trust_vectors"},
     "sweep": {"clock_is_right"},
     "rescue": {"folder"},
@@ -41,16 +42,12 @@ async def _forget_where(engine: Engine, given: Arguments) -> Arguments:
     done = await engine.forget_where(engine.selection(**chosen), limit=FORGET_BATCH, **how)
     if how.get("everything") and not how.get("dry_run"):
         await engine.cleanup_expired()  # expired memories are hidden, but still there
-    return {
-        "matched": done.matched,
-        "forgotten": done.forgotten,
-        "types": dict(done.types),
-        "first": [render.memory(memory, engine.zone) for memory in done.shown],
-    }
+    return bulk_forget_answer(done, engine)
 
 
 async def _export_memories(engine: Engine, given: Arguments) -> Arguments:
-    page = await engine.export_page(given.get("after"))
+    chosen = {key: value for key, value in given.items() if key in SELECTION}
+    page = await engine.export_page(given.get("after"), engine.selection(**chosen))
     vectors = checks.flag(given.get("embeddings", False), "embeddings")
     return {
         "memories": [
@@ -62,6 +59,14 @@ async def _export_memories(engine: Engine, given: Arguments) -> Arguments:
         "model": page.model,
         "dimension": page.dimension,
     }
+
+
+async def _read_memory(engine: Engine, given: Arguments) -> Arguments:
+    """One memory to the letter, for an editor; what is recalled elsewhere is sanitized."""
+    wanted = memory_id(given, "read_memory", "read")
+    if (found := await engine.get(wanted)) is None:
+        raise NotFound(f"There is no memory {wanted!r}.")
+    return fields_of(found)
 
 
 async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
@@ -127,6 +132,7 @@ async def _audit(engine: Engine, given: Arguments) -> Arguments:
 CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "forget_where": _forget_where,
     "export_memories": _export_memories,
+    "read_memory": _read_memory,
     "import_memories": _import_memories,
     "backup": _backup,
     "rescue": _rescue,

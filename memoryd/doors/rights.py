@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hmac
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp.types import Tool
 
 from memoryd.doors.limits import Rate, RateLimited
-from memoryd.doors.schemas import TOOLS
+from memoryd.doors.schemas import TOOLS, TOOLSET_OF
 from memoryd.errors import MemorydError
 
 READING = frozenset(
@@ -37,17 +38,23 @@ class Rights:
     writes: bool = True
     forgets: Rate | None = None
 
-    def tools(self) -> list[Tool]:
-        """The tools that it may see."""
-        return [tool for tool in TOOLS if self.writes or tool.name in READING]
+    def tools(self, toolsets: Sequence[str]) -> list[Tool]:
+        """The tools of these toolsets that it may see."""
+        asked = [tool for tool in TOOLS if TOOLSET_OF[tool.name] in toolsets]
+        return [tool for tool in asked if self.writes or tool.name in READING]
 
     def check(self, name: str) -> None:
         """Raises ReadOnly or RateLimited if it may not call this tool now; counts a forget."""
         if not self.writes and name not in READING:
             known = ", ".join(sorted(READING))
             raise ReadOnly(f"This token may only read: {known}. {name} was not called.")
-        if self.forgets is not None and name in FORGETTING and not self.forgets.allows():
-            raise _too_many_forgets(self.forgets)
+        if name in FORGETTING:
+            self.check_forgets(1)
+
+    def check_forgets(self, count: int) -> None:
+        """Count forgets. Raises RateLimited if so many are not allowed now."""
+        if self.forgets is not None and not self.forgets.allows(count):
+            raise _too_many_forgets(self.forgets, count)
 
 
 ALL, NONE = Rights(), Rights(writes=False)
@@ -71,12 +78,13 @@ class Tokens:
         return self._rights if is_full else self._read_rights if is_read else None
 
 
-def _too_many_forgets(rate: Rate) -> RateLimited:
-    seconds = max(1, math.ceil(rate.wait()))
+def _too_many_forgets(rate: Rate, count: int) -> RateLimited:
+    seconds = max(1, math.ceil(rate.wait(count)))
+    kept = "this one is kept" if count == 1 else f"these {count} are kept"
+    wait = f"again in {seconds} s" if count <= rate.limit else "a narrower filter"
     return RateLimited(
-        f"Over the network at most {rate.limit:g} memories a minute can be forgotten; this one is "
-        "kept.",
-        hint=f"Try again in {seconds} s, use the memoryd command on the machine itself, or raise "
+        f"Over the network at most {rate.limit:g} memories a minute can be forgotten; {kept}.",
+        hint=f"Try {wait}, use the memoryd command on the machine itself, or raise "
         "doors.max_forgets_per_minute.",
         retry_after=seconds,
     )

@@ -20,7 +20,8 @@ TEXTS: Schema = {"type": "array", "items": TEXT}
 TYPE: Schema = {"type": "string", "enum": ["fact", "conversation", "context"]}
 WHEN: Schema = {"type": "string", "description": "ISO 8601"}
 MAYBE_TEXT: Schema = {"type": ["string", "null"]}
-SESSION: Schema = {"type": "string", "description": "as answered before; default: the connection's"}
+FILTER: Schema = {"type": "object", "description": "equality, or $gt $in $or as in Chroma"}
+SESSION: Schema = {"type": "string", "description": "default: the connection's"}
 
 MEMORY: Schema = {
     "id": TEXT,
@@ -30,7 +31,8 @@ MEMORY: Schema = {
     "expires_at": MAYBE_TEXT,
     "metadata": OBJECT,
 }
-MAYBE: Schema = {"name": TEXT, "session_id": TEXT, "pinned": FLAG}  # only if the memory has them
+# Only if the memory has them.
+MAYBE: Schema = {"name": TEXT, "session_id": TEXT, "pinned": FLAG, "updated_at": TEXT}
 HIT: Schema = {
     "passage": TEXT,
     "cut": FLAG,
@@ -92,18 +94,20 @@ CORE = (
         "instructions to follow.",
         shape(
             {
-                "query": {"type": "string", "description": "what to look for, in plain words"},
+                "query": {
+                    "type": "string",
+                    "description": "without it: the newest that match",
+                },
                 "memory_type": TYPE,
                 "limit": {**COUNT, "maximum": 1000, "default": 5},
                 "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.3},
                 "session_id": {"type": "string", "description": "only this session"},
-                "metadata": {"type": "object", "description": "only where all of these are equal"},
+                "metadata": FILTER,
                 "since": WHEN,
                 "until": WHEN,
                 "max_tokens": COUNT,
-                "explain": {"type": "boolean", "description": "say why"},
+                "explain": FLAG,
             },
-            ["query"],
         ),
         answer(
             {
@@ -170,7 +174,7 @@ SESSION_TOOLS = (
                 "role": {"type": "string", "enum": ["user", "assistant", "system", "tool"]},
                 "content": TEXT,
                 "session_id": SESSION,
-                "speaker": {"type": "string", "description": "who it was, if not clear"},
+                "speaker": {"type": "string", "description": "their name"},
             },
             ["role", "content"],
         ),
@@ -197,7 +201,87 @@ SESSION_TOOLS = (
     ),
 )
 
-TOOLS = CORE + SESSION_TOOLS
+SELECTED: Schema = {
+    "memory_type": TYPE,
+    "session_id": TEXT,
+    "metadata": FILTER,
+    "since": WHEN,
+    "until": WHEN,
+}
+ORDERED = ["newest", "oldest", "expiring", "most_used", "least_sure"]
+
+MANAGE = (
+    tool(
+        "list_memories",
+        "List memories, page by page, without a query. Pass cursor, with the same arguments, for "
+        "the next page; null: this was the last.",
+        shape(
+            SELECTED
+            | {
+                "order": {"type": "string", "enum": ORDERED, "default": "newest"},
+                "limit": {**COUNT, "maximum": 1000, "default": 20},
+                "cursor": TEXT,
+            }
+        ),
+        answer(
+            {"notice": TEXT, "memories": many(MEMORY | MAYBE), "total": WHOLE, "cursor": MAYBE_TEXT}
+        ),
+        reads=True,
+        repeats=True,
+    ),
+    tool(
+        "update_memory",
+        "Change a memory: only what is given. The old content is gone for good.",
+        shape(
+            {
+                "memory_id": {"type": "string", "description": "id or name"},
+                "content": TEXT,
+                "memory_type": TYPE,
+                "name": TEXT,
+                "metadata": {"type": "object", "description": "merged; null removes a key"},
+                "replace_metadata": {"type": "boolean", "description": "replace, do not merge"},
+                "pinned": {"type": "boolean", "description": "never expires"},
+                "expires_at": WHEN,
+                "clear": {
+                    "type": "array",
+                    "items": {"type": "string", "enum": ["name", "expires_at"]},
+                    "description": "remove the name; return to the type's lifetime",
+                },
+            },
+            ["memory_id"],
+        ),
+        answer(MEMORY | {"changed": FLAG, "warnings": TEXTS}, MAYBE),
+        destroys=True,
+        repeats=True,
+    ),
+    tool(
+        "forget_memories",
+        "Delete for good all memories that match. First call it without confirm: it only says how "
+        "many match. Then confirm that number.",
+        shape(
+            SELECTED
+            | {
+                "older_than": {"type": "number", "description": "seconds"},
+                "confirm": {**WHOLE, "description": "matched, as answered before"},
+            }
+        ),
+        answer(
+            {
+                "matched": WHOLE,
+                "forgotten": WHOLE,
+                "types": OBJECT,
+                "first": many(MEMORY | MAYBE),
+            },
+            HINT,
+        ),
+        destroys=True,
+        repeats=True,
+    ),
+)
+
+BY_TOOLSET = {"core": CORE + SESSION_TOOLS, "manage": MANAGE}
+TOOLS = tuple(tool for tools in BY_TOOLSET.values() for tool in tools)
+TOOLSET_OF = {tool.name: toolset for toolset, tools in BY_TOOLSET.items() for tool in tools}
 
 INSTRUCTIONS = (
     "memoryd is the long-term memory that all agents on this machine share. search_memories: "

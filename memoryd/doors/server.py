@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -32,10 +33,10 @@ from memoryd.doors.resources import (
     unknown_prompt,
 )
 from memoryd.doors.schemas import INSTRUCTIONS
-from memoryd.doors.sessions import rights_of
 from memoryd.doors.status import Status
 from memoryd.doors.tools import Tools, UnknownTool
 from memoryd.errors import InvalidInput, MemorydError, NotFound, OutOfMemory
+from memoryd.toolsets import DEFAULT
 
 log = structlog.get_logger()
 UNKNOWN = "unknown"  # logged in place of a name that is no tool, which may be any text
@@ -45,9 +46,12 @@ RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; from 2026-07-28 on it is INVALI
 class McpServer:
     """Tools, resources and prompt, independent of the door."""
 
-    def __init__(self, readiness: Readiness, status: Status) -> None:
+    def __init__(
+        self, readiness: Readiness, status: Status, toolsets: Sequence[str] = DEFAULT
+    ) -> None:
+        """`toolsets`: those of a client that asks for none."""
         self._resources = Resources(readiness, status)
-        self._tools = Tools(readiness)
+        self._tools = Tools(readiness, toolsets)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()
@@ -73,7 +77,10 @@ class McpServer:
             await self._idle.wait()
 
     async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=rights_of(ctx).tools())
+        try:
+            return types.ListToolsResult(tools=self._tools.listed(ctx))
+        except InvalidInput as exc:
+            raise _protocol_error(types.INVALID_PARAMS, exc) from exc
 
     async def _call_tool(
         self, ctx: Any, params: types.CallToolRequestParams

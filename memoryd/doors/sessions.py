@@ -7,6 +7,7 @@ call; the answer names it and says how to continue it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
@@ -14,10 +15,12 @@ from typing import Any, cast
 
 from memoryd.doors.rights import ALL, Rights
 from memoryd.engine.windows import new_session_id
+from memoryd.toolsets import parse_toolsets
 
 META = "memoryd/sessionId"
 HEADER = "Memoryd-Session"
 MCP_HEADER = "Mcp-Session-Id"
+TOOLS_QUERY, TOOLS_HEADER = "tools", "Memoryd-Tools"
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class Peer:
     session_id: str | None
     local: bool = False
     rights: Rights = ALL
+    tools: object = None  # the toolsets that it asked for, not checked yet; None: for none
 
 
 RIGHTS = "memoryd.rights"  # of an HTTP request, in its scope
@@ -43,6 +47,17 @@ def rights_of(ctx: Any) -> Rights:
         return cast(Rights, scope[RIGHTS])
     peer = PEER.get(None)
     return ALL if peer is None else peer.rights
+
+
+def toolsets_of(ctx: Any, default: Sequence[str]) -> Sequence[str]:
+    """The toolsets that a client asked for, by `?tools=`, a header or a notification; `default` if
+    it did not. Raises InvalidInput if it named an unknown one."""
+    query = getattr(ctx.request, "query_params", None) or {}
+    headers = getattr(ctx.request, "headers", None) or {}
+    peer = PEER.get(None)
+    asked = (query.get(TOOLS_QUERY), headers.get(TOOLS_HEADER), peer.tools if peer else None)
+    named = next((value for value in asked if value is not None), None)
+    return default if named is None else parse_toolsets(named)
 
 
 class Source(Enum):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from memoryd.doors import owner, render
+from mcp.types import Tool
+
+from memoryd.doors import manage, owner, render
 from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
-from memoryd.doors.schemas import TOOLS
+from memoryd.doors.rights import Rights
+from memoryd.doors.schemas import TOOLS, TOOLSET_OF
 from memoryd.doors.sessions import (
     PEER,
     Session,
@@ -18,6 +21,7 @@ from memoryd.doors.sessions import (
     renewed,
     rights_of,
     session_of,
+    toolsets_of,
 )
 from memoryd.engine.engine import Engine
 from memoryd.engine.search.fold import CHARS_PER_TOKEN, cost
@@ -29,7 +33,6 @@ from memoryd.sanitize import as_data
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 SESSION = "session_id"
-MAX_HANDLE = 1000  # characters of an id or name; longer ones cannot exist
 
 
 class UnknownTool(InvalidInput):
@@ -41,16 +44,23 @@ class UnknownTool(InvalidInput):
 class Tools:
     """Every tool by name."""
 
-    def __init__(self, readiness: Readiness) -> None:
+    def __init__(self, readiness: Readiness, default: Sequence[str]) -> None:
+        """`default`: the toolsets of a client that asks for none."""
         self._readiness = readiness
+        self._default = default
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         self._known |= owner.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "search_memories": _search,
             "store_memory": _store,
             "forget_memory": _forget,
+            "list_memories": manage.list_memories,
+            "update_memory": manage.update_memory,
             **owner.CALLS,
         }
+        self._counted_calls: dict[
+            str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]
+        ] = {"forget_memories": manage.forget_memories}
         self._session_calls: dict[
             str, Callable[[Engine, Arguments, Session], Awaitable[Arguments]]
         ] = {
@@ -61,13 +71,16 @@ class Tools:
 
     def has(self, name: str) -> bool:
         """Whether there is a tool of this name, advertised or not."""
-        return name in self._calls or name in self._session_calls
+        return name in self._calls or name in self._session_calls or name in self._counted_calls
+
+    def listed(self, ctx: Any) -> list[Tool]:
+        """The tools that a client sees. Raises InvalidInput for a toolset that does not exist."""
+        return rights_of(ctx).tools(toolsets_of(ctx, self._default))
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
         """The tool's answer. Raises UnknownTool or another MemorydError."""
-        if not self.has(name):
-            names = ", ".join(tool.name for tool in TOOLS)
-            raise UnknownTool(f"There is no tool {name[:100]!r}.", hint=f"Use one of {names}.")
+        if name not in owner.CALLS:
+            self._check_offered(name, ctx)
         if name in owner.CALLS:
             _check_local(name)
         else:
@@ -77,7 +90,20 @@ class Tools:
         if name in self._session_calls:
             session = session_of(given.pop(SESSION, None), ctx)
             return await self._session_calls[name](engine, given, session)
+        if name in self._counted_calls:
+            return await self._counted_calls[name](engine, given, rights_of(ctx))
         return await self._calls[name](engine, given)
+
+    def _check_offered(self, name: str, ctx: Any) -> None:
+        """Raises UnknownTool if there is no such tool, or its toolset was not asked for."""
+        toolsets = toolsets_of(ctx, self._default)
+        if (toolset := TOOLSET_OF.get(name)) in toolsets:
+            return
+        names = ", ".join(tool for tool, within in TOOLSET_OF.items() if within in toolsets)
+        where = f" {name} is in the toolset {toolset}: ask for it with --tools." if toolset else ""
+        raise UnknownTool(
+            f"There is no tool {name[:100]!r} here.{where}", hint=f"Use one of {names}."
+        )
 
     def _given(self, name: str, arguments: Mapping[str, Any]) -> Arguments:
         """The arguments without null and "", which count as not given. Raises InvalidInput."""
@@ -134,20 +160,7 @@ async def _store(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _forget(engine: Engine, given: Arguments) -> Arguments:
-    memory_id = given.get("memory_id")
-    if isinstance(memory_id, str) and len(memory_id) > MAX_HANDLE:
-        raise InvalidInput(
-            f"A memory_id has at most {MAX_HANDLE} characters.",
-            code="memory_id_invalid",
-            hint="Find it with search_memories, then pass its id or name as memory_id.",
-        )
-    if not isinstance(memory_id, str) or not memory_id.strip():
-        raise InvalidInput(
-            "forget_memory needs the memory_id of the memory to delete.",
-            code="memory_id_missing" if memory_id is None else "memory_id_invalid",
-            hint="Find it with search_memories, then pass its id or name as memory_id.",
-        )
-    done = await engine.forget(memory_id)
+    done = await engine.forget(manage.memory_id(given, "forget_memory", "delete"))
     return {"success": done.success, "id": done.id}
 
 

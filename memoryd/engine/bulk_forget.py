@@ -7,7 +7,7 @@ that a memory which was changed meanwhile and no longer matches is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -17,11 +17,11 @@ import anyio.lowlevel
 
 from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter
+from memoryd.engine.filters import Filter
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput
-from memoryd.metadata import canonical
-from memoryd.model import Filter, Memory, is_expired
+from memoryd.model import Memory, is_expired
 
 SHOWN = 5  # memories in a preview
 STRIDE = 2000  # memories tested before the event loop runs other tasks
@@ -98,7 +98,7 @@ class BulkForget:
         now, found = self._parts.clock(), []
         memories = iter(list(self._parts.index))
         while some := list(islice(memories, STRIDE)):
-            found += [m for m in some if not is_expired(m, now) and matches(m, filter)]
+            found += [m for m in some if not is_expired(m, now) and filter.matches(m)]
             await anyio.lowlevel.checkpoint()
         return found
 
@@ -111,24 +111,7 @@ class BulkForget:
 
 
 def _still_matches(filter: Filter, memory: Memory | None) -> bool:
-    return memory is not None and matches(memory, filter)
-
-
-def matches(memory: Memory, filter: Filter) -> bool:
-    """Whether the memory meets every condition of the filter."""
-    return (
-        filter.type in (None, memory.type)
-        and filter.session_id in (None, memory.session_id)
-        and (filter.since is None or memory.created_at >= filter.since)
-        and (filter.until is None or memory.created_at < filter.until)
-        and _has(memory.metadata, filter.metadata.items())
-    )
-
-
-def _has(metadata: Mapping[str, Any], wanted: Iterable[tuple[str, Any]]) -> bool:
-    return all(
-        key in metadata and canonical(metadata[key]) == canonical(value) for key, value in wanted
-    )
+    return memory is not None and filter.matches(memory)
 
 
 def _check_not_empty(filter: Filter, everything: bool) -> None:

@@ -12,10 +12,11 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 from memoryd.engine import checks
+from memoryd.engine.filters import Filter, parse_where
 from memoryd.errors import InvalidInput
 from memoryd.labels import has_hidden, normal_name
-from memoryd.metadata import check_metadata, plain_text
-from memoryd.model import MICRO, Filter, parse_type
+from memoryd.metadata import plain_text
+from memoryd.model import MICRO, parse_type
 
 MAX_LIMIT = 1000
 ID = re.compile("[0-9a-f]{20}")  # ids of the engine; a name of this form could hide a memory
@@ -60,7 +61,8 @@ def query(value: object) -> str:
         )
     _utf8(value, "query_has_surrogate", "The query")
     if not _is_visible(value):
-        raise _refused("query_empty", "The query is empty.", "Say what to look for.")
+        hint = "Say what to look for, or give a filter."
+        raise _refused("query_empty", "The query is empty.", hint)
     return value.replace("\0", " ")
 
 
@@ -228,7 +230,7 @@ def asked_filter(
     return Filter(
         type=None if memory_type in (None, "") else parse_type(memory_type),
         session_id=checks.label(session_id, "session_id"),
-        metadata=check_metadata(metadata),
+        where=parse_where(metadata),
         since=checks.moment(since, "since", zone),
         until=checks.moment(until, "until", zone),
     )

@@ -19,6 +19,7 @@ from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
+from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
@@ -26,6 +27,7 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.transfer import Exporter, Imports
+from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.logs import stage
@@ -44,18 +46,22 @@ class Engine:
         memories = Memories(parts)
         self.store = memories.store
         self.get = memories.get
-        self.update = memories.update
         self.forget = memories.forget
         self.remember_fact = memories.remember_fact
         self.remember_conversation = memories.remember_conversation
         self.set_context = memories.set_context
         self.get_context = memories.get_context
 
-        self.search = Search(parts).search
+        listing = Listing(parts)
+        self.list_memories = listing.list_memories
+        self.search = Search(parts, listing).search
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
-        self._windows = windows = Windows(parts, memories)
+        updates = Updates(parts, memories)
+        self.update_memory = updates.update_memory
+
+        self._windows = windows = Windows(parts, memories, updates)
         self.add_turn = windows.add_turn
         self.context_window = windows.window
         self.clear_window = windows.clear

@@ -1,8 +1,8 @@
-"""Store, get, update and forget memories, each operation atomic.
+"""Store, get and forget memories, each operation atomic.
 
 Order of every change: check, embed, commit to the store, then update the index. So an answer means
 that the change is committed, and a reader never sees uncommitted data. Commits are in `commits`,
-searches in `search`, expiry in `upkeep`.
+updates in `updates`, searches in `search`, expiry in `upkeep`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from memoryd.engine import checks, commits
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
-from memoryd.engine.turn_keys import user_metadata
+from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.labels import normal_name
 from memoryd.metadata import check_metadata
@@ -26,19 +26,18 @@ from memoryd.model import (
     MemoryType,
     Stored,
     expiry,
+    identical,
     is_expired,
     parse_type,
-    who,
 )
 from memoryd.ports import Record
 
 LONGEST_ADDRESS = 4 * checks.MAX_NAME  # characters of an id or name, including spaces around it
-KEEP: Any = object()  # default of an update: leave the field as it is
 NO_VECTOR = "Until there is a model, this memory is found by its words only."
 
 
 class Memories:
-    """Store, get, update and forget."""
+    """Store, get and forget."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -114,50 +113,6 @@ class Memories:
         alive = memory is not None and not is_expired(memory, self._parts.clock())
         return memory.copy() if memory is not None and alive else None
 
-    async def update(
-        self,
-        id_or_name: str,
-        *,
-        content: str = KEEP,
-        memory_type: str = KEEP,
-        metadata: Mapping[str, Any] | None = KEEP,
-        name: str | None = KEEP,
-        session_id: str | None = KEEP,
-        expires_at: object = KEEP,
-        pinned: bool = KEEP,
-    ) -> Memory:
-        """Change the given fields and keep the others; the changed memory.
-
-        `metadata` replaces all of it. `expires_at=None` returns to the type's lifetime. A name
-        that another memory has is refused: an update must not delete. Raises NotFound and
-        InvalidInput.
-        """
-        found = await self._existing(id_or_name)
-        if metadata is not KEEP:
-            metadata = user_metadata(metadata, found.metadata)
-        fields: dict[str, Any] = {"content": content, "type": memory_type, "metadata": metadata}
-        fields |= {"name": name, "session_id": session_id, "pinned": pinned}
-        return await self._change(found, fields, expires_at)
-
-    async def mark_turn(self, id: str, metadata: Mapping[str, Any]) -> None:
-        """Replace the metadata of a message, its session keys included. Raises NotFound."""
-        await self._change(await self._existing(id), {"metadata": metadata}, KEEP)
-
-    async def _change(self, found: Memory, fields: dict[str, Any], expires_at: object) -> Memory:
-        changes, _ = await without_secrets(clean(fields, self._parts), self._parts.memory)
-        fresh = None
-        wanted = replace(found, **changes)
-        if (wanted.content, who(wanted)) != (found.content, who(found)):
-            fresh = await commits.embed(self._parts, wanted)
-        keys = [id_key(found.id)] + ([name_key(changes["name"])] if changes.get("name") else [])
-        async with self._parts.locks.hold(keys):
-            before = await self._existing(found.id)
-            after = revised(before, changes, expires_at, self._parts)
-            if fresh is None or (after.content, who(after)) != (wanted.content, who(wanted)):
-                fresh = await commits.passages(self._parts, before)
-            await commits.commit(self._parts, Record(after, fresh))
-        return after.copy()
-
     async def forget(self, id_or_name: str) -> Forgotten:
         """Delete permanently. `success` only if it existed and is deleted from store and index."""
         memory = self._find(id_or_name)
@@ -213,7 +168,8 @@ class Memories:
             return None
         return index.get(id_or_name) or index.named(normal_name(id_or_name))
 
-    async def _existing(self, id_or_name: str) -> Memory:
+    async def existing(self, id_or_name: str) -> Memory:
+        """The memory with this id or name. Raises NotFound."""
         memory = await self.get(id_or_name)
         if memory is None:
             raise NotFound(f"There is no memory {id_or_name!r}.")
@@ -234,11 +190,24 @@ class Memories:
                     continue  # changed or forgotten while we waited: try again
                 if twin is not None:
                     return await self._merge(twin, asked)
-                # The same id, so one write replaces it: a kill leaves the old or the new memory.
-                memory = replace(asked, id=place.id)
-                await commits.commit(self._parts, Record(memory, record.passages))
-                other = place.content != asked.content and not is_expired(place, asked.created_at)
-                return Stored(memory.copy(), replaced=other)
+                return await self._replace(place, record)
+
+    async def _replace(self, place: Memory, record: Record) -> Stored:
+        """Store under a name again: created_at and metadata that is not given stay. The same id, so
+        one write replaces it: a kill leaves the old or the new memory."""
+        asked = record.memory
+        memory, was_there = replace(asked, id=place.id), not is_expired(place, asked.created_at)
+        if was_there:
+            # Not what makes it a message of a session: only `add_turn` sets that.
+            kept = {key: value for key, value in place.metadata.items() if key not in TURN_KEYS}
+            memory = replace(
+                memory,
+                created_at=place.created_at,
+                updated_at=asked.created_at,
+                metadata=check_metadata(kept | dict(asked.metadata)),
+            )
+        await commits.commit(self._parts, Record(memory, record.passages))
+        return Stored(memory.copy(), replaced=was_there and place.content != asked.content)
 
     def _twin(self, asked: Memory, named: Memory | None) -> Memory | None:
         """An identical fact that has not expired, unless the two have different names."""
@@ -261,7 +230,8 @@ class Memories:
             pinned=twin.pinned or asked.pinned,
             expires_at=None if None in ends else max(end for end in ends if end is not None),
         )
-        if merged != twin:
+        if not identical(merged, twin):
+            merged = replace(merged, updated_at=asked.created_at)
             await commits.commit(
                 self._parts, Record(merged, await commits.passages(self._parts, twin))
             )
@@ -291,27 +261,6 @@ def _context_name(key: object) -> str:
     return CONTEXT_NAME + clean_key
 
 
-# Rules of an update, without side effects.
-def clean(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
-    """The fields to change, checked; `revised` adds `expires_at`. Raises InvalidInput."""
-    rules: dict[str, Callable[[Any], Any]] = {
-        "content": lambda value: checks.content(value, parts.memory.max_content_bytes),
-        "type": parse_type,
-        "metadata": check_metadata,
-        "pinned": lambda value: checks.flag(value, "pinned"),
-        "name": lambda value: checks.label(value, "name"),
-        "session_id": lambda value: checks.label(value, "session_id"),
-    }
-    return {key: rules[key](value) for key, value in given.items() if value is not KEEP}
-
-
-def revised(before: Memory, changes: Mapping[str, Any], expires_at: object, parts: Parts) -> Memory:
-    """The memory after the update. Raises InvalidInput if another memory has its new name."""
-    after = replace(before, **changes)
-    _check_name_is_free(after, parts)
-    return replace(after, expires_at=_new_expiry(before, after, expires_at, parts))
-
-
 def settled_expiry(
     type: MemoryType, created_at: float, override: object, pinned: bool, parts: Parts
 ) -> float | None:
@@ -324,24 +273,3 @@ def settled_expiry(
             hint="Give a later time, or leave it out.",
         )
     return expiry(type, created_at, parts.lifetimes, override=at, pinned=pinned)
-
-
-def _new_expiry(before: Memory, after: Memory, given: object, parts: Parts) -> float | None:
-    """An expiry stays through an update, unless type or pin changes: then the rule decides."""
-    changed = (before.type, before.pinned) != (after.type, after.pinned)
-    if given is KEEP and not changed:
-        return before.expires_at
-    override = None if given is KEEP else given
-    # A new lifetime counts from now: counted from the creation it might be over already.
-    start = parts.clock() if changed else before.created_at
-    return settled_expiry(after.type, start, override, after.pinned, parts)
-
-
-def _check_name_is_free(memory: Memory, parts: Parts) -> None:
-    other = parts.index.named(memory.name) if memory.name else None
-    if other and other.id != memory.id and not is_expired(other, parts.clock()):
-        raise InvalidInput(
-            f"Another memory has the name {memory.name!r}.",
-            code="name_taken",
-            hint="Forget that one first, or store under the name to replace it.",
-        )

@@ -7,7 +7,6 @@ under another id) is kept unless `overwrite` is set. So importing twice changes 
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,18 +15,24 @@ from enum import StrEnum
 import anyio
 
 from memoryd.engine import checks, commits
+from memoryd.engine.filters import Filter
 from memoryd.engine.memories import id_key, keys_of
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
-from memoryd.model import MICRO, Memory, MemoryType, is_expired, parse_type
+from memoryd.fair import in_thread
+from memoryd.model import MICRO, Memory, MemoryType, identical, is_expired, parse_type
 from memoryd.ports import Passage, Record
 
-FIELDS = frozenset("id type content created_at expires_at metadata name session_id pinned".split())
+FIELDS = frozenset(
+    "id type content created_at expires_at metadata name session_id pinned updated_at".split()
+)
 NEEDED = ("id", "type", "content", "created_at", "expires_at")
 PAGE = 200  # memories per page
 PAGE_BYTES = 256_000  # approximate; a page has at least one memory
+MAX_TESTED = 2_000  # memories for one page, so that a rare match does not stall other calls
+EVERYTHING = Filter()
 
 
 class Outcome(StrEnum):
@@ -155,6 +160,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         name=checks.label(fields.get("name"), "name"),
         session_id=checks.label(fields.get("session_id"), "session_id"),
         pinned=pinned,
+        updated_at=_instant(fields.get("updated_at"), "updated_at"),
     )
 
 
@@ -170,13 +176,10 @@ def _instant(value: object, what: str) -> float | None:
 
 
 def _same(one: Memory, other: Memory) -> bool:
-    """Equal in every field; under another id, except id and time of creation."""
+    """Equal in every field; under another id, except id and the times of creation and change."""
     if one.id != other.id:
-        one = replace(one, id=other.id, created_at=other.created_at)
-    plain = (replace(one, metadata={}), replace(other, metadata={}))
-    # As JSON: in Python 1, 1.0 and True are equal.
-    texts = [json.dumps(memory.metadata, sort_keys=True) for memory in (one, other)]
-    return plain[0] == plain[1] and texts[0] == texts[1]
+        one = replace(one, id=other.id, created_at=other.created_at, updated_at=other.updated_at)
+    return identical(one, other)
 
 
 def _refused(message: str) -> InvalidInput:
@@ -189,7 +192,7 @@ class Exported:
 
     records: tuple[Record, ...]
     after: str | None
-    total: int  # memories that have not expired
+    total: int | None  # memories that match; None on later pages of an export with a filter
     model: str | None
     dimension: int | None
 
@@ -201,13 +204,14 @@ class Exporter:
         self._parts = parts
         self._ids: list[str] = []
 
-    async def page(self, after: str | None = None) -> Exported:
-        """The memories after the id `after`; the first page without it."""
+    async def page(self, after: str | None = None, filter: Filter = EVERYTHING) -> Exported:
+        """The memories after the id `after` that match; the first page without it. A page with
+        `after` may be empty: only so many memories are tested for one."""
         begins = checks.label(after, "after")
         if begins is None or not self._ids:
             self._ids = sorted(memory.id for memory in self._parts.index)
         start = bisect_right(self._ids, begins) if begins else 0
-        ids, last = self._take(start)
+        ids, last = self._take(start, filter)
         if last is None:
             self._ids = []
         found = [self._parts.index.record(id) for id in ids]
@@ -218,22 +222,29 @@ class Exporter:
         return Exported(
             tuple(records),
             last,
-            sum(self._parts.index.census(self._parts.clock())[0].values()),
+            await self._total(filter, is_first=begins is None),
             encoder.model if encoder else None,
             encoder.dimension if encoder else None,
         )
 
-    def _take(self, start: int) -> tuple[list[str], str | None]:
+    async def _total(self, filter: Filter, *, is_first: bool) -> int | None:
+        now, index = self._parts.clock(), self._parts.index
+        if filter == EVERYTHING:
+            return sum(index.census(now)[0].values())
+        if not is_first:  # counting takes time for each memory
+            return None
+        return int((await in_thread(index.selection(filter, now).mask)).sum())
+
+    def _take(self, start: int, filter: Filter) -> tuple[list[str], str | None]:
         """The ids that fit into a page, and the last id; None if there are no more."""
         now, index, size = self._parts.clock(), self._parts.index, 0
         taken: list[str] = []
         for place in range(start, len(self._ids)):
             memory = index.get(self._ids[place])
-            if memory is None or is_expired(memory, now):
-                continue
-            taken.append(memory.id)
-            size += len(memory.content) + index.vector_bytes(memory.id)
-            if len(taken) >= PAGE or size >= PAGE_BYTES:
+            if memory is not None and not is_expired(memory, now) and filter.matches(memory):
+                taken.append(memory.id)
+                size += len(memory.content) + index.vector_bytes(memory.id)
+            if len(taken) >= PAGE or size >= PAGE_BYTES or place - start >= MAX_TESTED:
                 more = place + 1 < len(self._ids)
                 return taken, self._ids[place] if more else None
         return taken, None

@@ -17,6 +17,7 @@ from memoryd.engine import checks
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.turn_keys import CLEARED, ORDER, ROLES, is_message
+from memoryd.engine.updates import Updates
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType, Stored, is_expired
 from memoryd.tasks import task_group
@@ -44,9 +45,10 @@ def new_session_id() -> str:
 class Windows:
     """The windows of all sessions; the least recently used leave RAM first."""
 
-    def __init__(self, parts: Parts, memories: Memories) -> None:
+    def __init__(self, parts: Parts, memories: Memories, updates: Updates) -> None:
         self._parts = parts
         self._memories = memories
+        self._updates = updates
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def __len__(self) -> int:
@@ -98,7 +100,7 @@ class Windows:
 
     async def _mark(self, memory: Memory) -> None:
         with contextlib.suppress(NotFound):  # forgotten or expired meanwhile
-            await self._memories.mark_turn(memory.id, {**memory.metadata, CLEARED: True})
+            await self._updates.mark(memory, {CLEARED: True})
 
     def _window(self, session: str) -> _Window:
         """The window in RAM, rebuilt if it is not there."""

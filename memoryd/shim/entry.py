@@ -15,12 +15,15 @@ from memoryd.errors import InvalidInput
 from memoryd.launch.start import Finder, reap
 from memoryd.launch.target import FLAGS, Target
 from memoryd.shim.relay import STDOUT, Relay
+from memoryd.toolsets import parse_toolsets
+
+TOOLS = "--tools"
 
 
 def main(arguments: list[str], serve: list[str] | None = None) -> int:
     """Run until the client leaves; the exit code. `serve`: the command that starts a daemon."""
     try:
-        given = parse_flags(arguments)
+        given, toolsets = parse_flags(arguments)
     except InvalidInput as exc:
         sys.stderr.write(f"Error: {exc.message}\nTry: {exc.hint}\n")
         return 2
@@ -35,7 +38,7 @@ def main(arguments: list[str], serve: list[str] | None = None) -> int:
     shared = os.isatty(STDOUT)
     os.set_blocking(STDOUT, shared)
     try:
-        Relay(Finder(Target(given), serve)).run()
+        Relay(Finder(Target(given), serve), toolsets).run()
     except ConnectionError:  # the client no longer reads
         pass
     finally:
@@ -43,17 +46,22 @@ def main(arguments: list[str], serve: list[str] | None = None) -> int:
     return 0
 
 
-def parse_flags(arguments: list[str]) -> dict[str, str]:
-    """The flags that say which daemon is meant, by name. InvalidInput for anything else."""
+def parse_flags(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The flags that say which daemon is meant, by name, and the toolsets, if any were named.
+    InvalidInput for anything else."""
     given: dict[str, str] = {}
     words = iter(arguments)
     for word in words:
         name, equals, value = word.partition("=")
-        if name in FLAGS:
+        if name in FLAGS or name == TOOLS:
             given[name] = value if equals else next(words, "")
             if not given[name]:
-                raise InvalidInput(f"{name} needs a path.", hint=f"memoryd mcp {name} PATH")
+                what = "LIST" if name == TOOLS else "PATH"
+                raise InvalidInput(
+                    f"{name} needs a {what.lower()}.", hint=f"memoryd mcp {name} {what}"
+                )
         elif word != "mcp":
-            known = ", ".join(FLAGS)
+            known = ", ".join((*FLAGS, TOOLS))
             raise InvalidInput(f"memoryd mcp has no option {word!r}.", hint=f"Use {known}.")
-    return given
+    tools = given.pop(TOOLS, None)
+    return given, () if tools is None else parse_toolsets(tools)

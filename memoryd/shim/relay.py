@@ -13,6 +13,7 @@ import select
 import socket
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from memoryd.errors import DaemonUnavailable
 from memoryd.launch.start import Finder
@@ -43,9 +44,9 @@ Ends = list[socket.socket | int]
 class Relay:
     """One client, at most one connection, and the bytes between them."""
 
-    def __init__(self, finder: Finder) -> None:
+    def __init__(self, finder: Finder, toolsets: Sequence[str] = ()) -> None:
         self._finder = finder
-        self._conversation = Conversation()
+        self._conversation = Conversation(toolsets)
         self._daemon: socket.socket | None = None
         self._write_closed = False  # the daemon reads no more from this connection
         self._seeking = True  # at once: a daemon can start while the client is still idle

@@ -25,10 +25,11 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.search.pipeline import STEPS, SearchState, run
-from memoryd.model import DAY, Filter, MemoryType
+from memoryd.model import DAY, MemoryType
 from memoryd.ports import Record
 from memoryd.settings import SearchSettings
 from scripts.bench.corpus import DIMENSION, plain_chroma, records, texts, vectors

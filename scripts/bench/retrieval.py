@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.engine import Engine
+from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import terms
 from memoryd.engine.index.words import Norms
 from memoryd.engine.search.rank import largest
 from memoryd.logs import log_to_stderr
-from memoryd.model import Filter
 from memoryd.ports import Encoder
 from memoryd.settings import Config, LogSettings
 from memoryd.wiring.engine import open_engine

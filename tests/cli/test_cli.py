@@ -330,7 +330,7 @@ def test_quick_verbs_import_little(daemon: Daemon) -> None:
 def test_every_verb_has_help(capsys: Capture) -> None:
     text = parser().format_help()
     verbs = "serve mcp status stop logs store search get forget export import setup config"
-    verbs += " service doctor"
+    verbs += " service doctor list update pin unpin edit"
     assert all(f"\n    {verb} " in text for verb in verbs.split())
 
 

@@ -26,6 +26,10 @@ WORDS = {
     "store": ["x"],
     "search": ["x"],
     "get": ["x"],
+    "update": ["x", "--pinned"],
+    "pin": ["x"],
+    "unpin": ["x"],
+    "edit": ["x"],
     "forget": ["x"],
     "restore": ["nowhere.tar"],
     "import": ["nowhere.jsonl"],
@@ -110,7 +114,7 @@ def test_the_codes_tell_failures_apart(absent: list[str], capsys: Capture) -> No
     }
 
 
-@pytest.mark.parametrize("words", [["dance"], ["search"], ["search", "x", "--limt"], ["serve"]])
+@pytest.mark.parametrize("words", [["dance"], ["get"], ["search", "x", "--limt"], ["serve"]])
 def test_wrong_usage_is_json_too(words: list[str], capsys: Capture) -> None:
     assert main([*words, "--json"]) == 2
     said = capsys.readouterr()

@@ -14,6 +14,9 @@ Message = dict[str, Any]
 HELLO: Message = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
 
 
+OF_THE_HANDSHAKE = ("notifications/initialized", "notifications/memoryd/tools")
+
+
 class LineServer:
     """Takes the handshake by itself and hands every other message to `script`.
 
@@ -47,7 +50,8 @@ class LineServer:
     def _answer(self, message: Message) -> Any:
         if message.get("method") == "initialize":
             return result(message, HELLO)
-        return None if "initialized" in message.get("method", "") else self._script(self, message)
+        ours = message.get("method") in OF_THE_HANDSHAKE
+        return None if ours else self._script(self, message)
 
     def hang_up(self) -> None:
         """End every connection."""

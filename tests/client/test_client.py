@@ -391,3 +391,35 @@ def test_the_robot_survives_a_restart_of_the_daemon(home: Path) -> None:
         said = memory.context_window("robot-1")["messages"]
     assert lines[-1].startswith("We last said: ")
     assert said[-1]["content"] == "On look 12 a red cup was in the kitchen."
+
+
+async def test_lists_and_updates(daemon: Daemon) -> None:
+    async with Client(daemon.socket) as memory:
+        for n in range(3):
+            await memory.store(f"listed {n}", name=f"listed {n}", metadata={"listed": n})
+        chosen: Any = {"metadata": {"listed": {"$gte": 1}}, "order": "oldest"}
+        first = await memory.list_memories(**chosen, limit=1)
+        assert ([one["content"] for one in first["memories"]], first["total"]) == (["listed 1"], 2)
+        last = await memory.list_memories(**chosen, limit=1, cursor=first["cursor"])
+        assert ([one["content"] for one in last["memories"]], last["cursor"]) == (
+            ["listed 2"],
+            None,
+        )
+        found = await memory.search(metadata={"listed": {"$exists": True}}, limit=2)
+        assert [hit["content"] for hit in found["results"]] == ["listed 2", "listed 1"]
+        done = await memory.update_memory("listed 2", metadata={"listed": None}, pinned=True)
+        assert (done["changed"], done["metadata"], done["pinned"]) == (True, {}, True)
+        done = await memory.update_memory("listed 2", clear=["name"], content="no name")
+        assert "name" not in done
+        with pytest.raises(NotFound):
+            await memory.update_memory("listed 2", content="x")
+        with pytest.raises(InvalidInput, match=r"metadata\.a\.\$gt"):
+            await memory.list_memories(metadata={"a": {"$gt": None}})
+
+
+def test_the_sync_client_lists_and_updates(daemon: Daemon) -> None:
+    with SyncClient(daemon.socket) as memory:
+        memory.store("in step", name="in step")
+        assert memory.update_memory("in step", content="out of step")["changed"]
+        page = memory.list_memories(limit=1, memory_type="fact")
+    assert [one["content"] for one in page["memories"]] == ["out of step"]

@@ -18,29 +18,35 @@ HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE
 
 
 @asynccontextmanager
-async def connected(daemon: Daemon, door: str, era: str, token: str) -> AsyncIterator[Client]:
-    """The MCP client at a door: unix, stdio (by the shim) or http."""
+async def connected(
+    daemon: Daemon, door: str, era: str, token: str, tools: str | None = None
+) -> AsyncIterator[Client]:
+    """The MCP client at a door: unix, stdio (by the shim) or http. It may ask for toolsets."""
     if door == "unix":
-        async with Client(unix_transport(daemon.socket), mode=era) as client:
+        async with Client(unix_transport(daemon.socket, tools), mode=era) as client:
             yield client
     elif door == "stdio":
         flags = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket)]
+        flags += ["--tools", tools] if tools else []
         shim = StdioServerParameters(
             command=sys.executable, args=["-m", "memoryd", *flags, "mcp"], env=environment()
         )
         async with Client(shim, mode=era) as client:
             yield client
     else:
-        async with over_http(daemon, token, era) as client:
+        path = f"/mcp?tools={tools}" if tools else "/mcp"
+        async with over_http(daemon, token, era, path) as client:
             yield client
 
 
 @asynccontextmanager
-async def over_http(daemon: Daemon, token: str, era: str, **headers: str) -> AsyncIterator[Client]:
+async def over_http(
+    daemon: Daemon, token: str, era: str, path: str = "/mcp", **headers: str
+) -> AsyncIterator[Client]:
     """The MCP client at the HTTP door, with headers of its own."""
     headers |= {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=30) as http:
-        transport = streamable_http_client(address(daemon) + "/mcp", http_client=http)
+        transport = streamable_http_client(address(daemon) + path, http_client=http)
         async with Client(transport, mode=era) as client:
             yield client
 

@@ -28,6 +28,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "forget_memory": {"memory_id": "kept"},
     "add_turn": {"role": "user", "content": "planted"},
     "clear_context": {"session_id": "s"},
+    "update_memory": {"memory_id": "kept", "content": "planted"},
+    "forget_memories": {"memory_type": "fact", "confirm": 1},
 }
 
 
@@ -38,6 +40,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_TCP_PORT": str(free_port()),
         "MEMORYD_DOORS_HTTP_PORT": str(free_port()),
         "MEMORYD_DOORS_MAX_FORGETS_PER_MINUTE": str(MOST),
+        "MEMORYD_DOORS_TOOLSETS": "all",
     }
     running = Daemon(tmp_path_factory.mktemp("rights") / "data", **settings).start()
     running.tool("store_memory", content="The dock is in the kitchen.", name="kept")
@@ -70,7 +73,7 @@ def code(answer: Any) -> str:
 
 
 def test_every_tool_that_is_not_marked_as_reading_is_refused() -> None:
-    assert sorted(READING) == ["get_context", "search_memories"]
+    assert sorted(READING) == ["get_context", "list_memories", "search_memories"]
     assert sorted({tool.name for tool in TOOLS} - READING) == sorted(ARGUMENTS)
 
 
@@ -154,6 +157,22 @@ def test_forgets_over_the_network_have_a_rate(guarded: Daemon) -> None:
         assert guarded.tool("forget_memory", memory_id="nobody")["success"] is False
 
 
+def test_a_forget_by_filter_counts_every_memory(guarded: Daemon) -> None:
+    full, chosen = read_token(guarded.folder / "token"), {"metadata": {"bulk": True}}
+    for n in range(MOST + 1):
+        guarded.tool("store_memory", content=f"bulk {n}", metadata={"bulk": True})
+    with tcp(guarded, full) as lines:
+        found = lines.tool("forget_memories", **chosen)["structuredContent"]
+        assert (found["matched"], found["forgotten"]) == (MOST + 1, 0)
+        refused = lines.tool("forget_memories", **chosen, confirm=MOST + 1)
+        assert code(refused) == "rate_limited"
+        assert "narrower filter" in refused["_meta"]["memoryd/error"]["hint"]
+    with Lines(guarded.connect()) as lines:  # the local socket has no such limit
+        lines.open()
+        done = lines.tool("forget_memories", **chosen, confirm=MOST + 1)["structuredContent"]
+        assert done["forgotten"] == MOST + 1
+
+
 def test_a_rate_of_forgets_by_the_minute() -> None:
     now = 0.0
     rate = Rate(60, lambda: now, seconds=60.0)
@@ -167,6 +186,11 @@ def test_a_rate_of_forgets_by_the_minute() -> None:
         rights.check("store_memory")
     now += 1.0
     rights.check("forget_memory")
+    now += 10.0
+    with pytest.raises(MemorydError) as caught:
+        rights.check_forgets(15)
+    assert getattr(caught.value, "retry_after", None) == 5
+    rights.check_forgets(10)
     for _ in range(1000):
         Rights(forgets=Rate(0, seconds=60.0)).check("forget_memory")
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from memoryd.doors.schemas import TOOLS
+from memoryd.doors.schemas import BY_TOOLSET
 from tests.daemons import Daemon, Lines, unix_transport
 from tests.doors.clients import connected
 from tests.doors.test_mcp import NAMES
@@ -183,7 +183,7 @@ WHOLE_NUMBERS = [
 def test_every_integer_argument_is_among_those_tried() -> None:
     takes = {
         (tool.name, key)
-        for tool in TOOLS
+        for tool in BY_TOOLSET["core"]
         for key, schema in tool.input_schema["properties"].items()
         if schema["type"] == "integer"
     }

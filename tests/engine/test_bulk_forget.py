@@ -8,9 +8,10 @@ import pytest
 
 from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.engine import Engine
+from memoryd.engine.filters import Filter
 from memoryd.engine.memories import Memories
 from memoryd.errors import InvalidInput
-from memoryd.model import DAY, Filter, MemoryType
+from memoryd.model import DAY, MemoryType
 from tests.engine.conftest import Clock
 from tests.ramstore import RamStore
 
@@ -93,7 +94,7 @@ async def test_a_memory_that_changed_meanwhile_is_kept(engine: Engine, store: Ra
     filter = engine.selection(metadata={"stage": 1})
     bulk = BulkForget(engine._parts, Memories(engine._parts), engine.purge)
     found = await bulk._matching(filter)
-    await engine.update(kept.id, metadata={"stage": 2})
+    await engine.update_memory(kept.id, metadata={"stage": 2})
     assert await bulk._forget_in_batches([memory.id for memory in found], filter) == 0
     assert kept.id in store.records
 

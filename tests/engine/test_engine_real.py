@@ -101,8 +101,8 @@ async def test_forget_tells_the_truth_if_the_worker_dies_before_its_answer(
             await engine.forget(twice)
         assert (await engine.forget(twice)).success
         answered[0] = 1
-        culled = await engine.forget_where(engine.selection(memory_type="fact"))
-        assert (culled.matched, culled.forgotten) == (len(many), len(many))
+        result = await engine.forget_where(engine.selection(memory_type="fact"))
+        assert (result.matched, result.forgotten) == (len(many), len(many))
 
 
 async def test_meaning_is_found_without_a_common_word(engine: Engine) -> None:

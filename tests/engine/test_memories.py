@@ -14,7 +14,7 @@ import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.errors import InvalidInput, MemorydError, NotFound
+from memoryd.errors import InvalidInput, MemorydError
 from memoryd.model import DAY, MemoryType, end_of_day
 from memoryd.ports import Record
 from memoryd.settings import Config
@@ -135,9 +135,43 @@ async def test_a_name_addresses_and_replaces(engine: Engine, store: RamStore) ->
     assert second.replaced
     assert not first.replaced
     assert (await engine.get("plan")) == second.memory
-    assert (second.memory.metadata, second.memory.pinned) == ({}, False)
+    assert (second.memory.metadata, second.memory.pinned) == ({"a": 1}, False)
     assert [r.memory.content for r in store.records.values()] == ["new words"]
     assert (await engine.search("old words", min_score=0.0)).hits[0].memory.content == "new words"
+
+
+async def test_storing_under_a_name_again_keeps_when_and_what_was_not_given(
+    engine: Engine, clock: Clock
+) -> None:
+    first = await engine.store("old", name="plan", metadata={"a": 1, "b": 1, "c": True})
+    assert first.memory.updated_at is None
+    clock.now += 5
+    second = (await engine.store("new", name="plan", metadata={"b": 2, "c": 1})).memory
+    assert (second.created_at, second.updated_at) == (clock.now - 5, clock.now)
+    assert second.metadata == {"a": 1, "b": 2, "c": 1}
+    assert second.metadata["c"] is not True
+    clock.now += 5
+    again = await engine.store("new", name="plan", metadata={"d": 4})
+    assert again.duplicate
+    assert (again.memory.created_at, again.memory.updated_at) == (clock.now - 10, clock.now)
+    assert again.memory.metadata == {"a": 1, "b": 2, "c": 1, "d": 4}
+    clock.now += 5
+    assert (await engine.store("new", name="plan")).memory == again.memory  # nothing new
+
+
+async def test_what_took_the_place_of_an_expired_memory_is_new(
+    engine: Engine, clock: Clock
+) -> None:
+    await engine.store("old", name="plan", metadata={"a": 1}, expires_at=clock.now + 1)
+    clock.now += 5
+    fresh = (await engine.store("new", name="plan", metadata={"b": 1})).memory
+    assert (fresh.created_at, fresh.updated_at, fresh.metadata) == (clock.now, None, {"b": 1})
+
+
+async def test_a_named_message_that_is_replaced_is_no_message_any_more(engine: Engine) -> None:
+    turn = (await engine.add_turn("user", "said", "s", "Ann")).memory
+    await engine.update_memory(turn.id, name="quote", metadata={"kept": 1})
+    assert (await engine.store("not said", name="quote")).memory.metadata == {"kept": 1}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +196,7 @@ async def test_a_name_with_hidden_characters_is_refused(engine: Engine, name: st
         engine.store("other", name=name),
         engine.store("other", session_id=name),
         engine.set_context(name, "other"),
-        engine.update("plan", name=name),
+        engine.update_memory("plan", name=name),
     ):
         with pytest.raises(InvalidInput, match="hidden"):
             await call
@@ -330,60 +364,6 @@ async def test_only_one_of_many_forgets_succeeds(engine: Engine) -> None:
     assert sum(results) == 1
 
 
-async def test_update_changes_what_is_given_and_leaves_the_rest(
-    engine: Engine, clock: Clock
-) -> None:
-    before = (
-        await engine.store("old text", "conversation", metadata={"a": 1}, session_id="s", name="n")
-    ).memory
-    clock.now += 5
-    after = await engine.update("n", content="new text", metadata={"b": 2})
-    assert (after.id, after.created_at, after.expires_at) == (
-        before.id,
-        before.created_at,
-        before.expires_at,
-    )
-    assert (after.content, after.metadata) == ("new text", {"b": 2})
-    assert (after.name, after.session_id) == ("n", "s")
-    assert await engine.get(before.id) == after
-    assert (await engine.search("new text")).hits[0].score > 0.99
-    renamed = await engine.update(before.id, name="m", session_id=None)
-    assert (renamed.name, renamed.session_id) == ("m", None)
-    assert await engine.get("n") is None
-
-
-async def test_update_of_the_end(engine: Engine, clock: Clock) -> None:
-    memory = (await engine.store("x", "conversation", expires_at=clock.now + 50)).memory
-    assert (await engine.update(memory.id, content="y")).expires_at == clock.now + 50
-    assert (await engine.update(memory.id, pinned=True)).expires_at is None
-    assert (await engine.update(memory.id, pinned=False)).expires_at == clock.now + 30 * DAY
-    assert (await engine.update(memory.id, expires_at=clock.now + 9)).expires_at == clock.now + 9
-    assert (await engine.update(memory.id, expires_at=None)).expires_at == clock.now + 30 * DAY
-    assert (await engine.update(memory.id, memory_type="fact")).expires_at is None
-
-
-async def test_update_refuses_what_is_not_there_or_not_allowed(
-    engine: Engine, store: RamStore
-) -> None:
-    with pytest.raises(NotFound):
-        await engine.update("nobody", content="x")
-    one = (await engine.store("one", name="one")).memory
-    await engine.store("two", name="two")
-    before = dict(store.records)
-    for change, code in [
-        ({"name": "two"}, "name_taken"),
-        ({"content": " "}, "content_empty"),
-        ({"memory_type": "rumour"}, "type_unknown"),
-        ({"expires_at": 1.0}, "expires_at_invalid"),
-        ({"metadata": {"a": object()}}, "metadata_invalid"),
-        ({"pinned": None}, "pinned_invalid"),
-    ]:
-        with pytest.raises(MemorydError) as refused:
-            await engine.update(one.id, **change)  # type: ignore[arg-type]
-        assert refused.value.code == code
-    assert store.records == before
-
-
 async def test_memories_survive_a_restart(start: Start) -> None:
     async with start() as engine:
         stored = await engine.store("kept", name="n", metadata={"deep": {"er": [None]}})
@@ -408,7 +388,7 @@ async def test_a_failed_commit_leaves_the_index_alone(
     for attempt in (
         engine.store("new"),
         engine.store("other", name="n"),
-        engine.update("n", content="changed"),
+        engine.update_memory("n", content="changed"),
     ):
         with pytest.raises(MemorydError):
             await attempt
@@ -450,7 +430,7 @@ async def test_a_fact_that_outlives_its_twin_is_still_found_as_one(engine: Engin
     await engine.forget("b")
     assert (await engine.store("same")).duplicate
     changed = (await engine.store("other")).memory
-    await engine.update(changed.id, content="same")
+    await engine.update_memory(changed.id, content="same")
     await engine.forget(changed.id)
     assert (await engine.store("same")).duplicate
     assert engine.count == 1

@@ -64,15 +64,16 @@ async def test_a_secret_never_reaches_the_model(
 
     async with run_engine(config, store, Listening(), 384, clock) as engine:
         stored = await engine.store(SAID)
-        await engine.update(stored.memory.id, content=f"now {SAID}")
+        await engine.update_memory(stored.memory.id, content=f"now {SAID}")
     assert seen == [MASKED, f"now {MASKED}"]
 
 
 async def test_an_update_is_masked_too(engine: Engine, store: RamStore) -> None:
     await engine.store("nothing yet", name="login")
-    after = await engine.update("login", content=SAID, metadata={"pwd": SECRET})
-    assert after.content == MASKED
-    assert after.metadata == {"pwd": "[secret removed: password]"}
+    after = await engine.update_memory("login", content=SAID, metadata={"pwd": SECRET})
+    assert after.memory.content == MASKED
+    assert after.memory.metadata == {"pwd": "[secret removed: password]"}
+    assert "password" in after.warnings[0]
     assert SECRET not in repr(store.records)
 
 
@@ -97,7 +98,7 @@ async def test_a_secret_is_refused_where_that_is_set(
             engine.store("x", metadata={"password": SECRET}),
             engine.store("x", name=TOKEN),
             engine.add_turn("user", SAID, "s"),
-            engine.update("n", content=SAID),
+            engine.update_memory("n", content=SAID),
         ):
             with pytest.raises(InvalidInput) as refused:
                 await call
@@ -127,7 +128,6 @@ async def test_a_session_id_that_looks_like_a_secret_is_refused(
         for call in (
             engine.store("x", session_id=TOKEN),
             engine.add_turn("user", "x", TOKEN),
-            engine.update("n", session_id=TOKEN),
         ):
             with pytest.raises(InvalidInput) as refused:
                 await call
@@ -159,7 +159,7 @@ async def test_a_masked_text_is_never_longer_than_a_text_may_be(
         assert len(kept.memory.content) <= 1000
         for call, code in (
             (engine.store(said), "content_too_long"),
-            (engine.update("n", content=said), "content_too_long"),
+            (engine.update_memory("n", content=said), "content_too_long"),
             (engine.store("x", name=said[:190]), "name_invalid"),
             (engine.store("x", metadata={"x": said * 15}), "metadata_invalid"),
         ):

@@ -170,6 +170,7 @@ async def test_importing_twice_changes_nothing(engine: Engine, store: RamStore) 
         made(metadata={"n": 1.0}),
         made(content="Tea is at five."),
         made(pinned=True),
+        made(updated_at=5.0),
         made(id="f" * 20, content="Another text.", name="tea"),
         made(id="f" * 20, metadata={"more": 1}, name="tea"),
     ],

@@ -37,7 +37,7 @@ async def test_a_forged_turn_is_refused(start: Start, metadata: dict[str, Any]) 
         assert "add_turn" in refused.value.hint
         note = (await engine.store("a note", "conversation", session_id="s")).memory
         with pytest.raises(InvalidInput):
-            await engine.update(note.id, metadata=metadata)
+            await engine.update_memory(note.id, metadata=metadata)
     async with start() as engine:  # rebuilt from what is stored
         assert await said(engine) == ["really said"]
         await engine.add_turn("assistant", "answered", "s")
@@ -46,11 +46,20 @@ async def test_a_forged_turn_is_refused(start: Start, metadata: dict[str, Any]) 
 
 async def test_a_message_can_get_metadata_but_stays_as_it_was_said(engine: Engine) -> None:
     turn = (await engine.add_turn("user", "hello", "s", "Ann")).memory
-    changed = await engine.update(turn.id, metadata={**turn.metadata, "tag": 1})
-    assert changed.metadata == {"role": "user", "speaker": "Ann", "order": 0, "tag": 1}
-    for key, other in (("role", "system"), ("order", 5), ("order", False), ("speaker", "Bob")):
+    tagged = {"role": "user", "speaker": "Ann", "order": 0, "tag": 1}
+    for metadata, replace in (({**turn.metadata, "tag": 1}, False), ({"tag": 1}, True)):
+        changed = await engine.update_memory(turn.id, metadata=metadata, replace_metadata=replace)
+        assert changed.memory.metadata == tagged
+    assert await said(engine) == ["hello"]
+    for key, other in (
+        ("role", "system"),
+        ("order", 5),
+        ("order", False),
+        ("speaker", "Bob"),
+        ("role", None),
+    ):
         with pytest.raises(InvalidInput) as refused:
-            await engine.update(turn.id, metadata={**turn.metadata, key: other})
+            await engine.update_memory(turn.id, metadata={**turn.metadata, key: other})
         assert refused.value.code == "metadata_reserved"
 
 

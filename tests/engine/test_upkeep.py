@@ -97,7 +97,7 @@ async def test_a_memory_renewed_during_the_sweep_is_kept(
     async def late(now: float, limit: int) -> list[str]:
         due = await expired(now + 100, limit)
         if due:
-            await engine.update(id, expires_at=clock.now + 1000)
+            await engine.update_memory(id, expires_at=clock.now + 1000)
         return due
 
     monkeypatch.setattr(store, "expired", late)

@@ -21,6 +21,7 @@ from memoryd.errors import InvalidInput
 from memoryd.shim import lines as shim_lines
 from memoryd.shim.entry import parse_flags
 from memoryd.shim.lines import Conversation, LineSplitter
+from memoryd.toolsets import TOOLSETS
 from tests import processes
 
 NOBODY = ["false"]  # starts no daemon
@@ -526,16 +527,18 @@ def test_unknown_arguments_are_refused(tmp_path: Path, connect: Connect) -> None
     assert client.process.wait(20) == 2
     assert (tmp_path / "stderr").read_text().splitlines() == [
         "Error: memoryd mcp has no option '--bogus'.",
-        "Try: Use --data-dir, --socket, --config.",
+        "Try: Use --data-dir, --socket, --config, --tools.",
     ]
 
 
 def test_flags_may_stand_anywhere() -> None:
-    assert parse_flags(["--data-dir", "D", "mcp", "--socket=S"]) == {
-        "--data-dir": "D",
-        "--socket": "S",
-    }
-    for wrong in (["mcp", "--config"], ["mcp", "--config="], ["mcp", "serve"]):
+    given = {"--data-dir": "D", "--socket": "S"}
+    assert parse_flags(["--data-dir", "D", "mcp", "--socket=S"]) == (given, ())
+    words = ["--tools", "manage", "--data-dir", "D", "mcp", "--socket=S"]
+    assert parse_flags(words) == (given, ("manage",))
+    assert parse_flags(["mcp", "--tools=manage,core"]) == ({}, ("core", "manage"))
+    assert parse_flags(["mcp", "--tools", "all"]) == ({}, TOOLSETS)
+    for wrong in (["mcp", "--config"], ["mcp", "--config="], ["mcp", "serve"], ["mcp", "--tools"]):
         with pytest.raises(InvalidInput):
             parse_flags(wrong)
 

@@ -23,6 +23,7 @@ from memoryd.ports import Passage, Record, Span
 TYPE = RESERVED + "type"
 CREATED = RESERVED + "created_at"
 EXPIRES = RESERVED + "expires_at"
+UPDATED = RESERVED + "updated_at"
 NAME = RESERVED + "name"
 SESSION = RESERVED + "session_id"
 PINNED = RESERVED + "pinned"
@@ -89,6 +90,7 @@ def _metadata(record: Record) -> dict[str, Any]:
     meta: dict[str, Any] = {TYPE: str(memory.type), CREATED: float(memory.created_at), **native}
     optional = {
         EXPIRES: None if memory.expires_at is None else float(memory.expires_at),
+        UPDATED: None if memory.updated_at is None else float(memory.updated_at),
         NAME: memory.name,
         SESSION: memory.session_id,
         PINNED: memory.pinned or None,
@@ -207,11 +209,12 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
         type=MemoryType(str(meta[TYPE])),
         content=content,
         created_at=round(float(meta[CREATED]), MICRO),
-        expires_at=None if meta.get(EXPIRES) is None else round(float(meta[EXPIRES]), MICRO),
+        expires_at=_time(meta.get(EXPIRES)),
         metadata=_user(meta),
         name=_label(meta, NAME),
         session_id=_label(meta, SESSION),
         pinned=bool(meta.get(PINNED, False)),
+        updated_at=_time(meta.get(UPDATED)),
     )
     revision = int(meta.get(REVISION, 0))
     if meta.get(PENDING):
@@ -239,6 +242,10 @@ def _label(meta: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
+def _time(value: Any) -> float | None:
+    return None if value is None else round(float(value), MICRO)
+
+
 def _user(meta: Mapping[str, Any]) -> Mapping[str, Any]:
     own = {key: meta[key] for key in sorted(meta) if not key.startswith(RESERVED)}
     if JSON in meta:
@@ -254,7 +261,7 @@ def _orphans(mains: list[Row], further: Mapping[str, Mapping[str, Row]]) -> Iter
 
 def same_memory(mine: Memory, other: Memory) -> bool:
     """Equal except for the last digit of times, which Chroma can change."""
-    ends = (mine.expires_at or 0.0, other.expires_at or 0.0)
-    times = ((mine.created_at, other.created_at), ends)
-    kept = replace(mine, created_at=other.created_at, expires_at=other.expires_at)
+    names = ("created_at", "expires_at", "updated_at")
+    times = [(getattr(mine, name) or 0.0, getattr(other, name) or 0.0) for name in names]
+    kept = replace(mine, **{name: getattr(other, name) for name in names})
     return kept == other and all(math.isclose(*pair, rel_tol=0.0, abs_tol=1e-5) for pair in times)

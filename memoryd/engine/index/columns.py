@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.metadata import canonical
-from memoryd.model import Filter, Memory, MemoryType
+from memoryd.engine.filters import Filter, OneOf
+from memoryd.metadata import value_key
+from memoryd.model import Memory, MemoryType
 
 Mask = NDArray[np.bool_]
+Pair = tuple[str, Hashable]  # a metadata key and a `value_key`
 TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
 FIRST_SIZE = 1024
 BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0.25
@@ -43,7 +45,7 @@ class Columns:
         self._spread = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._brief = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._asks = np.zeros(FIRST_SIZE, dtype=np.float32)
-        self._metadata: dict[tuple[str, str], set[int]] = {}
+        self._metadata: dict[Pair, set[int]] = {}
 
     def set(self, slot: int, memory: Memory, rows: Sequence[int]) -> None:
         while slot >= len(self._type):
@@ -78,7 +80,8 @@ class Columns:
         )
 
     def allowed(self, filter: Filter, now: float) -> Mask:
-        """Which slots a search may return: in use, not expired, and matching the filter."""
+        """Which slots a search may return: in use, not expired, and matching the filter, except
+        for the `others` of its conditions on metadata."""
         allowed: Mask = (self._type != 0) & (self._expires > now)
         if filter.type is not None:
             allowed &= self._type == TYPE_CODE[filter.type]
@@ -88,10 +91,8 @@ class Columns:
             allowed &= self._created >= filter.since
         if filter.until is not None:
             allowed &= self._created < filter.until
-        for pair in _pairs(filter.metadata):
-            having = np.zeros(len(allowed), dtype=np.bool_)
-            having[list(self._metadata.get(pair, ()))] = True
-            allowed &= having
+        for wanted in filter.where.equal:
+            allowed &= self.having(wanted)
         return allowed
 
     def created_within(self, spans: Sequence[tuple[float, float]]) -> Mask:
@@ -100,6 +101,13 @@ class Columns:
         for start, end in spans:
             within |= (self._created >= start) & (self._created < end)
         return within
+
+    def having(self, wanted: OneOf) -> Mask:
+        """Which slots have one of these values in their metadata."""
+        found = np.zeros(len(self._type), dtype=np.bool_)
+        for value in wanted.values:
+            found[list(self._metadata.get((wanted.key, value), ()))] = True
+        return found
 
     def expired(self, now: float) -> NDArray[np.intp]:
         """Slots of memories that have expired and wait for the sweep."""
@@ -131,5 +139,10 @@ def _session_code(session_id: str | None) -> int:
     return int.from_bytes(digest, "big", signed=True) or 1
 
 
-def _pairs(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, canonical(value)) for key, value in metadata.items()]
+def _pairs(metadata: Mapping[str, Any]) -> Iterable[Pair]:
+    """Each key with its value, and with each item if that is a list; none of them twice."""
+    found: dict[Pair, None] = {}
+    for key, value in metadata.items():
+        items = value if type(value) is list else ()
+        found |= {(key, value_key(one)): None for one in (value, *items)}
+    return found

@@ -8,19 +8,22 @@ result was freed or reused meanwhile, it starts again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
-from memoryd.engine.index.columns import Columns
+import numpy as np
+
+from memoryd.engine.filters import MISSING, Condition, Field, Filter, OneOf, combined
+from memoryd.engine.index.columns import Columns, Mask
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
 from memoryd.engine.index.turns import GrowingArray, Numbers, Speakers, Turns
 from memoryd.engine.index.vectors import VectorTable
 from memoryd.engine.index.view import Layout, View
 from memoryd.engine.index.words import WordIndex
-from memoryd.model import Filter, Memory, MemoryType, who
+from memoryd.model import Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
 
 MAX_REPLACED = 1024  # replaced entries that are kept while a search runs
@@ -220,20 +223,31 @@ class Index:
         asks_time_only: bool = False,
     ) -> View:
         """A view of the index for a search with these terms. `numbers`: terms with digits.
-        `times`: the spans of time that the query names."""
+        `times`: the spans of time that the query names. Its `allowed` does not know the `others`
+        of the filter; see `selection`."""
         if self._layout is None or self._layout.version != self.changes:
             self._layout = self._make_layout()
         expired = self._layout.rows_of(self._columns.expired(now))
         words = self._words.look_up(
             query, *self._layout.row_neighbours, quiet, self.changes, expired
         )
-        allowed = self._columns.allowed(filter, now)[: len(self._entries)]
+        allowed = self.allowed(filter, now)
         meant = self._speakers.meant(query)
         in_time = self._columns.created_within(times)[: len(allowed)] & allowed if times else None
         numbered = self._words.has_rare(numbers)
         return View(
             self._layout, allowed, meant, words, self._vectors, numbered, in_time, asks_time_only
         )
+
+    def allowed(self, filter: Filter, now: float) -> Mask:
+        """By slot, which memories are alive and match the filter, except for its `others`."""
+        return self._columns.allowed(filter, now)[: len(self._entries)]
+
+    def selection(self, filter: Filter, now: float) -> Selection:
+        """The memories that are alive and match the filter; `Selection.mask` says which."""
+        size = len(self._entries)
+        posted = {one: self._columns.having(one)[:size] for one in filter.where.posted()}
+        return Selection(self.entries(), self.allowed(filter, now), filter.where.others, posted)
 
     def _make_layout(self) -> Layout:
         self._vectors.round_new_rows()
@@ -287,6 +301,37 @@ class Index:
 def fact_key(content: str, session_id: str | None) -> bytes:
     """A key that is equal for identical facts."""
     return blake2b(f"{session_id or ''}\0{content.strip()}".encode(), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a filter needs of the index, all of one moment; by slot."""
+
+    entries: Sequence[Entry | None]
+    allowed: Mask
+    others: Sequence[Condition]
+    posted: Mapping[OneOf, Mask]
+
+    def mask(self) -> Mask:
+        """What matches. It may look at every memory, so run it on a thread."""
+        found = self.allowed.copy()
+        for condition in self.others:
+            found &= combined(condition, self._leaf)
+        return found
+
+    def _leaf(self, leaf: OneOf | Field) -> Mask:
+        if isinstance(leaf, OneOf):
+            return self.posted[leaf]
+        key, holds, found = leaf.key, leaf.holds, np.zeros_like(self.allowed)
+        matching = [
+            slot
+            for slot in np.flatnonzero(self.allowed).tolist()
+            if (entry := self.entries[slot])
+            and (value := entry.memory.metadata.get(key, MISSING)) is not MISSING
+            and holds(value)
+        ]
+        found[matching] = True
+        return found
 
 
 class SlotVersions(Generic[Held]):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from memoryd.ports import Piece
 
 log = structlog.get_logger()
-FORMAT = 2
+FORMAT = 3
 MIN_MEMORIES = 5_000  # below this a snapshot is not worth its space
 CHANGED_SHARE = 50  # save again after changes to one in this many memories
 PACE = 500  # memories added before the event loop runs other tasks

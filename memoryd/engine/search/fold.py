@@ -111,6 +111,11 @@ def within(hits: Iterable[Hit], budget: int) -> tuple[list[Hit], int]:
     return packed, missed
 
 
+def did_not_fit(missed: int) -> str:
+    """The warning for hits that were left out."""
+    return f"{missed} more results did not fit into max_tokens."
+
+
 def cost(hit: Hit) -> int:
     """The tokens of one result, as it is sent."""
     metadata = tokens(json.dumps(dict(hit.memory.metadata), default=str, ensure_ascii=False))

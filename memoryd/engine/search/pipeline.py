@@ -14,16 +14,17 @@ from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
 
+from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import View
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.search import rank
 from memoryd.engine.search.dates import NO_TIMES, AskedTimes
-from memoryd.engine.search.fold import Folder, within
+from memoryd.engine.search.fold import Folder, did_not_fit, within
 from memoryd.engine.search.store_candidates import from_store
 from memoryd.errors import EmbedError
-from memoryd.model import DAY, Filter, Hit, Why, who
+from memoryd.model import DAY, Hit, Why, confidence, who
 from memoryd.ports import Reranker, Store
 from memoryd.settings import SearchSettings
 
@@ -33,7 +34,6 @@ RETRY_FACTOR = 8  # fetch this many times more candidates when most were folded
 MAX_CANDIDATES = 10_000
 FEW = 100  # up to this many candidates are folded on the event loop, without a thread
 DIGITS = 4  # of a score: rounded before the min_score test, so a shown score can be asked for
-CONFIDENCE = "confidence"  # metadata key: how certain a memory is, 0..1
 
 
 @dataclass(slots=True)
@@ -113,6 +113,11 @@ async def gather(state: SearchState) -> None:
         state.times.is_all,
     )
     state.slot_cosines = None
+    if state.filter.where.others:
+        selection = state.index.selection(state.filter, state.now)  # of the view's moment
+        allowed = await anyio.to_thread.run_sync(selection.mask)
+        in_time = None if view.in_time is None else view.in_time & allowed
+        state.view = view = replace(view, allowed=allowed, in_time=in_time)
     if state.vector is None:
         return
     if previous := state.previous_model:
@@ -162,8 +167,8 @@ async def boost(state: SearchState) -> None:
     key by at most `nudge_weight` points of cosine, so none can overtake a clearly better match."""
     for candidate in state.candidates:
         memory = candidate.entry.memory
-        age = max(0.0, state.now - memory.created_at)
-        doubt = 1.0 - _confidence(memory.metadata.get(CONFIDENCE))
+        age = max(0.0, state.now - (memory.updated_at or memory.created_at))
+        doubt = 1.0 - confidence(memory, default=1.0)
         nudge = state.settings.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned - doubt)
         # In proportion to the key: a memory that matches nothing is not raised.
         nudge *= min(1.0, max(0.0, candidate.key) / rank.FULL_MATCH)
@@ -218,7 +223,7 @@ async def pack(state: SearchState) -> bool:
     if state.max_tokens is not None:
         hits, missed = within(hits, state.max_tokens)
         if missed:
-            state.warnings.append(f"{missed} more results did not fit into max_tokens.")
+            state.warnings.append(did_not_fit(missed))
     state.hits = hits
     return False
 
@@ -254,13 +259,6 @@ def _rerank_text(candidate: Candidate) -> str:
     """The best passage, with the speaker before it."""
     speaker, text = who(candidate.entry.memory), _best_text(candidate)
     return f"{speaker}: {text}" if speaker else text
-
-
-def _confidence(value: object) -> float:
-    """The confidence of a memory, 0..1; 1 if there is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
-        return min(1.0, max(0.0, float(value)))
-    return 1.0
 
 
 STEPS: tuple[Step, ...] = (gather, fuse, boost, rerank, pack)

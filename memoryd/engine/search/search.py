@@ -8,15 +8,18 @@ from typing import Any
 
 from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter
+from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
+from memoryd.engine.listing import Listing
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.parts import Parts
 from memoryd.engine.search.dates import asked_times
+from memoryd.engine.search.fold import did_not_fit, within
 from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
-from memoryd.model import Filter, Page
+from memoryd.model import Hit, Page
 
 NO_WORDS = "The query contains no word to search for."
 UNKNOWN = "The embedding model does not know most words of the query."
@@ -27,12 +30,13 @@ LONG = 2_000  # characters of a query from which its terms are computed on a thr
 class Search:
     """Find memories by meaning and by words."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, listing: Listing) -> None:
         self._parts = parts
+        self._listing = listing
 
     async def search(
         self,
-        query: str,
+        query: str | None = None,
         memory_type: str | None = None,
         limit: int | None = None,
         min_score: float | None = None,
@@ -44,20 +48,31 @@ class Search:
         max_tokens: int | None = None,
         explain: bool = False,
     ) -> Page:
-        """The best matches, best first; never an expired memory.
+        """The best matches, best first; never an expired memory. Without a query, but with a
+        filter: the newest that match it, each with the score 1.
 
         `since` and `until` bound the time of creation: since <= created_at < until.
         `max_tokens` bounds the whole answer; `explain` adds the parts of each score. Raises
         InvalidInput.
         """
-        settings, parts = self._parts.search, self._parts
-        text = checks.query(query)
+        settings = self._parts.search
         limit = checks.limit(settings.limit if limit is None else limit)
         min_score = checks.min_score(settings.min_score if min_score is None else min_score)
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
-        filter = asked_filter(parts.lifetimes.zone, memory_type, session_id, metadata, since, until)
+        zone = self._parts.lifetimes.zone
+        filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
+        if filter != Filter() and (query is None or query == "" or query.isspace()):
+            return await self._newest(filter, limit, budget)
+        state = await self._best(checks.query(query), filter, limit, min_score, budget)
+        return _page(state, explain=explain)
+
+    async def _best(
+        self, text: str, filter: Filter, limit: int, min_score: float, budget: int | None
+    ) -> SearchState:
+        """The finished search for a query."""
+        parts = self._parts
         words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
         previous = parts.embedding.previous_model
@@ -81,7 +96,7 @@ class Search:
                 min_score=min_score,
                 index=parts.index,
                 store=parts.store,
-                settings=settings,
+                settings=parts.search,
                 previous_model=previous,
                 max_tokens=budget,
                 reranker=parts.embedding.reranker,
@@ -89,7 +104,15 @@ class Search:
                 timings=timings,
             )
             await run(state, STEPS)
-        return _page(state, explain=explain)
+        return state
+
+    async def _newest(self, filter: Filter, limit: int, budget: int | None) -> Page:
+        hits = [Hit(memory, 1.0) for memory in await self._listing.newest(filter, limit)]
+        warnings: tuple[str, ...] = ()
+        if budget is not None:
+            hits, missed = within(hits, budget)
+            warnings = (did_not_fit(missed),) if missed else ()
+        return Page(tuple(hits), warnings, {})
 
     async def _vector(
         self, text: str, previous: PreviousModel | None, timings: dict[str, float]

@@ -38,7 +38,11 @@ async def backed_up(data: Path, folder: Path) -> Path:
     async with open_chroma(SETTINGS, data, IDENTITY) as store:
         for n in range(20):
             await store.put(record(f"m{n}", 1 + n % 3))
-        await store.put(record("rich", 2, metadata=FAITHFUL, name="n", expires_at=7.5, pinned=True))
+        await store.put(
+            record(
+                "rich", 2, metadata=FAITHFUL, name="n", expires_at=7.5, pinned=True, updated_at=8.25
+            )
+        )
         await store.put(record("none", 0))
         made = await store.backup(folder, keep=3)
         assert made is not None
@@ -53,7 +57,9 @@ async def test_what_was_backed_up_comes_back_whole(tmp_path: Path) -> None:
     asked = Restore(path)
     async with open_chroma(SETTINGS, tmp_path / "b", IDENTITY, asked) as store:
         found = await all_of(store)
-        rich = record("rich", 2, metadata=FAITHFUL, name="n", expires_at=7.5, pinned=True)
+        rich = record(
+            "rich", 2, metadata=FAITHFUL, name="n", expires_at=7.5, pinned=True, updated_at=8.25
+        )
         wanted = [record(f"m{n}", 1 + n % 3) for n in range(20)] + [rich, record("none", 0)]
         assert len(found) == 22
         for item in wanted:

@@ -122,6 +122,7 @@ async def test_what_is_put_comes_back_whole(store: Store) -> None:
         name="a name",
         session_id="s-1",
         pinned=True,
+        updated_at=3000.25,
     )
     await store.put(put)
     assert_same((await store.get(["a"]))[0], put)

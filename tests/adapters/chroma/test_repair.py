@@ -34,7 +34,7 @@ def samples() -> list[Record]:
     rich = {"type": MemoryType.CONTEXT, "expires_at": 5000.5, "name": "n", "session_id": "s"}
     return [
         *(record(f"m{n}", 1 + n % 3, metadata={"n": n, "list": ["a", "b"]}) for n in range(25)),
-        record("rich", 2, metadata=FAITHFUL, pinned=True, **rich),
+        record("rich", 2, metadata=FAITHFUL, pinned=True, updated_at=9.25, **rich),
         record("none", 0),
     ]
 

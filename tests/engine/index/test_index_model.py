@@ -32,11 +32,12 @@ from hypothesis.stateful import (
 )
 
 from memoryd.engine.engine import Engine
+from memoryd.engine.filters import Filter
 from memoryd.engine.index import snapshot
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.terms import terms
 from memoryd.engine.search.rank import fuse
-from memoryd.model import Filter, Memory, is_expired, who
+from memoryd.model import Memory, is_expired, who
 from memoryd.ports import Record
 from memoryd.settings import (
     Config,
@@ -167,17 +168,18 @@ class Mix(RuleBasedStateMachine):
         found: str = said.id
         return found
 
-    @rule(id=ids, text=TEXTS, session=SESSIONS)
-    def change(self, id: str, text: str, session: str | None) -> None:
+    @rule(id=ids, text=TEXTS)
+    def change(self, id: str, text: str) -> None:
         if self.alive(id):
-            changed = self.host.call(self.engine.update, id, content=text, session_id=session)
-            self.model[id] = changed
+            self.model[id] = self.host.call(self.engine.update_memory, id, content=text).memory
 
     @rule(id=ids, pinned=st.booleans(), tag=st.integers(0, 2))
     def relabel(self, id: str, pinned: bool, tag: int) -> None:
         if self.alive(id):
-            changed = self.host.call(self.engine.update, id, pinned=pinned, metadata={"tag": tag})
-            self.model[id] = changed
+            changed = self.host.call(
+                self.engine.update_memory, id, pinned=pinned, metadata={"tag": tag}
+            )
+            self.model[id] = changed.memory
 
     @rule(target=ids, id=consumes(ids))
     def forget(self, id: str) -> Any:

@@ -17,6 +17,7 @@ from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.engine.index import snapshot
 from memoryd.engine.memories import Memories
+from memoryd.engine.updates import Updates
 from memoryd.settings import Config
 from tests.engine.conftest import Clock
 from tests.processes import until
@@ -88,12 +89,12 @@ async def test_what_changed_since_is_read_from_the_store(place: Place) -> None:
         ids = await fill(engine)
     async with place.start(snapshot_file=False) as engine:  # as if killed before it could save
         await engine.forget(ids[0])
-        await engine.update(ids[1], content="robot 1 in the attic")
-        await Memories(engine._parts).mark_turn(
-            ids[6], {"role": "user", "order": 0, "speaker": "Tom"}
-        )
+        await engine.update_memory(ids[1], content="robot 1 in the attic")
+        updates, said = Updates(engine._parts, Memories(engine._parts)), await engine.get(ids[6])
+        assert said is not None
+        await updates.mark(said, {"role": "user", "order": 0, "speaker": "Tom"})
         await engine.store("robot 9 in the hall, new")
-        await engine.update("long", content="short now")
+        await engine.update_memory("long", content="short now")
         expected = await answers(engine)
     async with place.start() as engine:
         assert await answers(engine) == expected
@@ -109,7 +110,7 @@ async def test_forgotten_and_changed_texts_leave_the_file_at_once(place: Place) 
         await engine.forget(found.id)
         assert b"canary-1" not in place.file.read_bytes()
         found = (await engine.search("canary-2")).hits[0].memory
-        await engine.update(found.id, content="something else")
+        await engine.update_memory(found.id, content="something else")
         assert b"canary-2" not in place.file.read_bytes()
         assert b"canary-3" in place.file.read_bytes()
 
@@ -222,7 +223,7 @@ async def test_what_is_forgotten_while_it_is_written_is_not_in_it(
         await engine.forget(found.id)
         assert b"canary-1" not in aside.read_bytes(), "at once"
         changed = (await engine.search("canary-2")).hits[0].memory
-        await engine.update(changed.id, content="something else")
+        await engine.update_memory(changed.id, content="something else")
         await engine.store("robot 7 in the hall")  # may get the rows that were freed
         expected = await answers(engine)
         snapshot_file.go_on.set()

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memoryd.engine.filters import Filter
 from memoryd.engine.index import view as views
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.vectors import BLOCK, Floats, Rounded, VectorTable
 from memoryd.engine.search import rank
-from memoryd.model import Filter, Memory, MemoryType
+from memoryd.model import Memory, MemoryType
 from memoryd.ports import Passage, Record
 from memoryd.settings import SearchSettings
 

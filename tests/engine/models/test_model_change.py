@@ -124,7 +124,7 @@ async def test_what_is_written_meanwhile_is_found_by_meaning_too(tmp_path: Path)
     async with changing(tmp_path) as (engine, _):
         stored = await engine.store("Grandmother's recipe needs three eggs and some vanilla.")
         assert await best(engine, "what do I bake the cake with?") == stored.memory.content
-        await engine.update(stored.memory.id, content="Interest rates rose in March.")
+        await engine.update_memory(stored.memory.id, content="Interest rates rose in March.")
         assert await best(engine, "how expensive are loans?") == "Interest rates rose in March."
         await engine.forget(stored.memory.id)
         found = await engine.search("how expensive are loans?", min_score=0.0, limit=50)

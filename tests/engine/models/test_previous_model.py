@@ -14,6 +14,7 @@ from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.previous_model import PreviousModel
+from memoryd.engine.updates import Updates
 from memoryd.model import lead_of, said_key
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
@@ -75,9 +76,9 @@ async def test_vectors_follow_every_write(changing: tuple[Engine, PreviousModel]
             await engine.forget(id)
             ids.remove(id)
         elif what == "update":
-            await engine.update(id, content=f"green robot {n} " * pick.choice((1, 9)))
+            await engine.update_memory(id, content=f"green robot {n} " * pick.choice((1, 9)))
         else:
-            await engine.update(id, metadata={"n": n})
+            await engine.update_memory(id, metadata={"n": n})
         check(engine, previous)
 
 
@@ -90,8 +91,8 @@ async def test_the_same_text_twice_at_once(changing: tuple[Engine, PreviousModel
             tasks.start_soon(engine.add_turn, "user", "tea in the hall", "d", name)
     check(engine, previous)
     said = [m for m in engine._parts.index if m.metadata.get("speaker") == "Tom"]
-    renamed = {**said[0].metadata, "speaker": "Caroline"}
-    await Memories(engine._parts).mark_turn(said[0].id, renamed)
+    updates = Updates(engine._parts, Memories(engine._parts))
+    await updates.mark(said[0], {"speaker": "Caroline"})
     check(engine, previous)
 
 

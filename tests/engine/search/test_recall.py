@@ -246,7 +246,7 @@ async def test_a_search_overtaken_by_writes_is_still_right(engine: Engine) -> No
             if n % 2:
                 await engine.forget(id)
             else:
-                await engine.update(id, content=f"common words changed {n}")
+                await engine.update_memory(id, content=f"common words changed {n}")
         done.set()
 
     async def search() -> None:

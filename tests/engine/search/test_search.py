@@ -171,8 +171,8 @@ async def test_new_pinned_and_sure_memories_are_nudged_but_bury_nothing(
     new = await engine.store("the robot charges in the hall at dawn", metadata={"n": 2})
     page = await engine.search("the robot charges in the hall", explain=True)
     assert [hit.memory.id for hit in page.hits] == [new.memory.id, old.memory.id]
-    await engine.update(old.memory.id, pinned=True)
-    await engine.update(new.memory.id, metadata={"confidence": 0.1})
+    await engine.update_memory(old.memory.id, pinned=True)
+    await engine.update_memory(new.memory.id, metadata={"confidence": 0.1})
     page = await engine.search("the robot charges in the hall")
     assert page.hits[0].memory.id == old.memory.id
     # A clear match stays first, whatever speaks for the others.
@@ -356,7 +356,7 @@ async def test_beyond_the_exact_limit_candidates_come_from_the_store(
         assert len((await engine.search("robot waters", limit=30, min_score=0.0)).hits) == 30
         # What changes metadata keeps its vectors, though they are not in RAM.
         before = store.records[page.hits[0].memory.id].passages
-        await engine.update(page.hits[0].memory.id, metadata={"n": 99})
+        await engine.update_memory(page.hits[0].memory.id, metadata={"n": 99})
         after = store.records[page.hits[0].memory.id].passages
         assert (after[0].vector == before[0].vector).all()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.terms import terms
 from memoryd.engine.index.view import Signals, View
 from memoryd.engine.search.rank import POOL, fuse, largest, trust
-from memoryd.model import Filter, Memory, MemoryType
+from memoryd.model import Memory, MemoryType
 from memoryd.ports import Passage, Record
 from memoryd.settings import SearchSettings
 

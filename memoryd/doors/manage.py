@@ -1,0 +1,82 @@
+"""The tools of the toolset `manage`: list, update, and forget by filter.
+
+Forgetting by filter takes two calls. The first says what matches; the second must confirm that
+number, so that an agent cannot delete what it has not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memoryd.doors import render
+from memoryd.doors.rights import Rights
+from memoryd.engine.bulk_forget import BulkForgetResult
+from memoryd.engine.engine import Engine
+from memoryd.engine.filters import Filter
+from memoryd.errors import InvalidInput
+
+Arguments = dict[str, Any]
+MAX_HANDLE = 1000  # characters of an id or name; longer ones cannot exist
+FORGET_BATCH = 5000  # memories that one call deletes: well within a client's timeout
+
+
+async def list_memories(engine: Engine, given: Arguments) -> Arguments:
+    return render.listed(await engine.list_memories(**given), engine.zone)
+
+
+async def update_memory(engine: Engine, given: Arguments) -> Arguments:
+    id = memory_id(given, "update_memory", "change")
+    done = await engine.update_memory(id, **given)
+    how = {"changed": done.changed, "warnings": list(done.warnings)}
+    return render.memory(done.memory, engine.zone) | how
+
+
+async def forget_memories(engine: Engine, given: Arguments, rights: Rights) -> Arguments:
+    confirmed = given.pop("confirm", None)
+    filter = engine.selection(**given)
+    if filter == Filter():
+        raise InvalidInput(
+            "The filter is empty.",
+            code="filter_empty",
+            hint="Give memory_type, session_id, metadata, since, until or older_than.",
+        )
+    found = await engine.forget_where(filter, dry_run=True)
+    if confirmed is None:
+        hint = (
+            f"Nothing is forgotten yet. To forget these, call again with confirm {found.matched}."
+        )
+        return bulk_forget_answer(found, engine) | ({"hint": hint} if found.matched else {})
+    if isinstance(confirmed, bool) or confirmed != found.matched:
+        raise InvalidInput(
+            f"{found.matched} memories match now, not {str(confirmed)[:20]}; none was forgotten.",
+            code="confirm_mismatch",
+            hint="Call without confirm first, then confirm the number of matched memories.",
+        )
+    count = min(found.matched, FORGET_BATCH)
+    rights.check_forgets(count)
+    return bulk_forget_answer(await engine.forget_where(filter, limit=count), engine)
+
+
+def bulk_forget_answer(done: BulkForgetResult, engine: Engine) -> Arguments:
+    """The answer to a forget by filter."""
+    return {
+        "matched": done.matched,
+        "forgotten": done.forgotten,
+        "types": dict(done.types),
+        "first": [render.memory(memory, engine.zone) for memory in done.shown],
+    }
+
+
+def memory_id(given: Arguments, tool: str, verb: str) -> str:
+    """Take the `memory_id` out of the arguments. Raises InvalidInput."""
+    id = given.pop("memory_id", None)
+    if isinstance(id, str) and id.strip() and len(id) <= MAX_HANDLE:
+        return id
+    too_long = isinstance(id, str) and len(id) > MAX_HANDLE
+    raise InvalidInput(
+        f"A memory_id has at most {MAX_HANDLE} characters."
+        if too_long
+        else f"{tool} needs the memory_id of the memory to {verb}.",
+        code="memory_id_missing" if id is None else "memory_id_invalid",
+        hint="Find it with search_memories, then pass its id or name as memory_id.",
+    )

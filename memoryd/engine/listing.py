@@ -1,0 +1,180 @@
+"""List memories in an order, page by page.
+
+A cursor names the place after which a page begins: the sort key and id of the last memory before
+it. So a page needs no state here, and what is written or forgotten meanwhile moves no other memory:
+one that is there during the whole list, and keeps its sort key, is listed exactly once.
+`created_at` never changes; the other keys change only with the memory itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from heapq import nsmallest
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+
+from memoryd.engine import checks
+from memoryd.engine.checks import asked_filter
+from memoryd.engine.filters import Filter
+from memoryd.engine.index.index import Selection
+from memoryd.engine.parts import Parts
+from memoryd.errors import InvalidInput
+from memoryd.fair import turn
+from memoryd.metadata import RESERVED, check_metadata
+from memoryd.model import Listed, Memory, confidence
+
+LIMIT = 20
+PAGE_CHARS = 400_000  # of content on one page, which has at least one memory
+MAX_CURSOR = 4_000  # characters
+USES = RESERVED + "uses"  # metadata key of the number of uses
+DEFAULT_CONFIDENCE = 0.8
+
+Key = tuple[float, ...]
+Place = tuple[Key, str]  # sort key and id
+
+
+def use_count(memory: Memory) -> int:
+    """How many times it was used; 0 as long as nothing counts."""
+    count = memory.metadata.get(USES, 0)
+    return count if isinstance(count, int) else 0
+
+
+def _end(memory: Memory) -> float:
+    return math.inf if memory.pinned or memory.expires_at is None else memory.expires_at
+
+
+# The smallest key comes first; of equal ones the newest, then the lower id.
+ORDERS: dict[str, Callable[[Memory], Key]] = {
+    "newest": lambda memory: (-memory.created_at,),
+    "oldest": lambda memory: (memory.created_at,),
+    "expiring": lambda memory: (_end(memory), -memory.created_at),
+    "most_used": lambda memory: (-use_count(memory), -memory.created_at),
+    "least_sure": lambda memory: (confidence(memory, DEFAULT_CONFIDENCE), -memory.created_at),
+}
+
+
+class Listing:
+    """The operation `list_memories`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def list_memories(
+        self,
+        *,
+        memory_type: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: object = None,
+        until: object = None,
+        order: str = "newest",
+        limit: int = LIMIT,
+        cursor: str | None = None,
+    ) -> Listed:
+        """The memories that match, in this order: newest, oldest, expiring (those that never do
+        come last), most_used or least_sure. `cursor`: of the page before. Raises InvalidInput."""
+        zone, count = self._parts.lifetimes.zone, checks.limit(limit)
+        filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        key = _order(order)
+        about = _digest(order, filter, check_metadata(metadata))
+        after = None if cursor is None else _place(cursor, about)
+        return await self._page(filter, key, count, after, about)
+
+    async def newest(self, filter: Filter, limit: int) -> tuple[Memory, ...]:
+        """The newest that match."""
+        return (await self._page(filter, ORDERS["newest"], limit)).memories
+
+    async def _page(
+        self,
+        filter: Filter,
+        key: Callable[[Memory], Key],
+        limit: int,
+        after: Place | None = None,
+        about: str = "",
+    ) -> Listed:
+        async with turn():
+            # After the wait for the turn, so that nothing that expired meanwhile is listed.
+            selection = self._parts.index.selection(filter, self._parts.clock())
+            found, total = await anyio.to_thread.run_sync(_first, selection, key, limit + 1, after)
+        page = _fitting(found[:limit])
+        more = len(found) > len(page)
+        last = (key(page[-1]), page[-1].id) if more else None
+        memories = tuple(memory.copy() for memory in page)
+        return Listed(memories, total, None if last is None else _cursor(last, about))
+
+
+def _first(
+    selection: Selection, key: Callable[[Memory], Key], count: int, after: Place | None
+) -> tuple[list[Memory], int]:
+    """The first memories after a place, and how many match in all. Runs on a thread."""
+    slots = np.flatnonzero(selection.mask()).tolist()
+    memories = [entry.memory for slot in slots if (entry := selection.entries[slot])]
+    places = ((key(memory), memory.id) for memory in memories)
+    left = (
+        (place, number) for number, place in enumerate(places) if after is None or place > after
+    )
+    return [memories[number] for _, number in nsmallest(count, left)], len(memories)
+
+
+def _fitting(memories: list[Memory]) -> list[Memory]:
+    """As many as fit into one answer."""
+    size = 0
+    for number, memory in enumerate(memories):
+        size += len(memory.content)
+        if number and size > PAGE_CHARS:
+            return memories[:number]
+    return memories
+
+
+def _order(name: object) -> Callable[[Memory], Key]:
+    if not isinstance(name, str) or name not in ORDERS:
+        raise InvalidInput(
+            f"There is no order {str(name)[:50]!r}.",
+            code="order_unknown",
+            hint=f"Use {', '.join(ORDERS)}.",
+        )
+    return ORDERS[name]
+
+
+# A cursor is JSON in base64: the digest of order and filter, the sort key and the id.
+def _digest(order: str, filter: Filter, metadata: Mapping[str, Any]) -> str:
+    """Order and filter as a short text, so that a cursor is not used with others."""
+    facts = [order, filter.type, filter.session_id, filter.since, filter.until, metadata]
+    text = json.dumps(facts, sort_keys=True)
+    return blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _cursor(place: Place, about: str) -> str:
+    key, id = place
+    text = json.dumps([about, [number.hex() for number in map(float, key)], id])
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _place(cursor: object, about: str) -> Place:
+    try:
+        if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR:
+            raise ValueError
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
+        digest, key, id = json.loads(text)
+        place = tuple(map(float.fromhex, key)), id
+        if not isinstance(id, str) or not place[0] or any(map(math.isnan, place[0])):
+            raise ValueError
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise InvalidInput(
+            "The cursor is not one that a list returned.",
+            code="cursor_invalid",
+            hint="Leave it out to begin at the first page.",
+        ) from exc
+    if digest != about:
+        raise InvalidInput(
+            "The cursor belongs to a list with another filter or order.",
+            code="cursor_invalid",
+            hint="Repeat the arguments of the first page, or leave the cursor out.",
+        )
+    return place

@@ -1,0 +1,185 @@
+"""Change memories: content, type, name, metadata, pin and expiry.
+
+The model reads a changed text before any lock is taken. Under the lock the change is applied to the
+memory as it is then, so two updates of different fields, or of different metadata keys, both stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memoryd.engine import checks, commits
+from memoryd.engine.memories import Memories, id_key, name_key, settled_expiry
+from memoryd.engine.parts import Parts
+from memoryd.engine.secrecy import without_secrets
+from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
+from memoryd.errors import InvalidInput
+from memoryd.metadata import check_metadata
+from memoryd.model import Memory, Updated, identical, is_expired, lead_of, parse_type
+from memoryd.ports import Record
+
+CLEARABLE = ("name", "expires_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A checked change: `fields` of the memory to replace, and what depends on its old state."""
+
+    fields: Mapping[str, Any]  # content, type, name and pinned
+    metadata: Mapping[str, Any] | None = None
+    replace_metadata: bool = False
+    expires_at: object = None
+    resets_expiry: bool = False
+
+    def applied(self, before: Memory, parts: Parts) -> Memory:
+        """The memory after the change. Raises InvalidInput."""
+        after = replace(before, **self.fields)
+        if self.metadata is not None:
+            after = replace(after, metadata=self._metadata(before.metadata))
+        return replace(after, expires_at=self._expiry(before, after, parts))
+
+    def _metadata(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        """Merged, where null removes a key; or replaced, except for the keys of a message."""
+        given = self.metadata or {}
+        if self.replace_metadata:
+            kept = {key: value for key, value in before.items() if key in TURN_KEYS}
+            return {**kept, **given}
+        removed = {key for key, value in given.items() if value is None}
+        merged = {**before, **given}
+        return check_metadata({key: merged[key] for key in merged if key not in removed})
+
+    def _expiry(self, before: Memory, after: Memory, parts: Parts) -> float | None:
+        """An expiry stays, unless type or pin changes: then the rule decides, counted from now."""
+        changed = (before.type, before.pinned) != (after.type, after.pinned)
+        if self.expires_at is None and not self.resets_expiry and not changed:
+            return before.expires_at
+        now = parts.clock()
+        start = now if changed else before.created_at
+        ends = settled_expiry(after.type, start, self.expires_at, after.pinned, parts)
+        if ends is None or ends > now:
+            return ends
+        return settled_expiry(after.type, now, None, after.pinned, parts)
+
+
+class Updates:
+    """The operation `update_memory`."""
+
+    def __init__(self, parts: Parts, memories: Memories) -> None:
+        self._parts = parts
+        self._memories = memories
+
+    async def update_memory(
+        self,
+        memory_id: str,
+        *,
+        content: str | None = None,
+        memory_type: str | None = None,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        replace_metadata: bool = False,
+        pinned: bool | None = None,
+        expires_at: object = None,
+        clear: Sequence[str] = (),
+    ) -> Updated:
+        """Change what is given, keep the rest; nothing is written if nothing differs.
+
+        `metadata` is merged into what is there, and null removes a key; `replace_metadata`: it
+        replaces all of it. `clear` names fields to remove: `name`, or `expires_at` for the type's
+        own lifetime. A name that another memory has is refused: an update must not delete. Raises
+        NotFound and InvalidInput.
+        """
+        found = await self._memories.existing(memory_id)
+        fields = {"content": content, "type": memory_type, "name": name, "pinned": pinned}
+        checked = _checked(fields, self._parts) | _cleared(clear, fields, expires_at)
+        if metadata is not None:
+            checked["metadata"] = user_metadata(metadata, found.metadata)
+        if not checked and expires_at is None:
+            raise InvalidInput(
+                "Nothing to change was given.",
+                code="update_empty",
+                hint="Give content, memory_type, name, metadata, pinned, expires_at or clear.",
+            )
+        masked, warnings = await without_secrets(checked, self._parts.memory)
+        change = Change(
+            metadata=masked.pop("metadata", None),
+            resets_expiry=masked.pop("expires_at", False),
+            fields=masked,
+            replace_metadata=checks.flag(replace_metadata, "replace_metadata"),
+            expires_at=expires_at,
+        )
+        done = await self._change(found, change)
+        return replace(done, warnings=warnings)
+
+    async def mark(self, memory: Memory, metadata: Mapping[str, Any]) -> None:
+        """Merge our own keys into the metadata of a message. Raises NotFound."""
+        await self._change(memory, Change({}, metadata), stamp=False)
+
+    async def _change(self, found: Memory, change: Change, *, stamp: bool = True) -> Updated:
+        """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
+        parts = self._parts
+        wanted = change.applied(found, parts)
+        passages = None
+        if _read_text(wanted) != _read_text(found):
+            passages = await commits.embed(parts, wanted)
+        name = change.fields.get("name")
+        keys = [id_key(found.id)] + ([name_key(name)] if name else [])
+        async with parts.locks.hold(keys):
+            before = await self._memories.existing(found.id)
+            after = change.applied(before, parts)
+            _check_name_is_free(after, parts)
+            if identical(after, before):
+                return Updated(before, changed=False)
+            if _read_text(after) == _read_text(before):
+                passages = await commits.passages(parts, before)
+            elif passages is None or _read_text(after) != _read_text(wanted):
+                passages = await commits.embed(parts, after)  # changed meanwhile
+            after = replace(after, updated_at=parts.clock()) if stamp else after
+            await commits.commit(parts, Record(after, passages))
+        return Updated(after.copy(), changed=True)
+
+
+def _read_text(memory: Memory) -> str:
+    """What a model reads of it."""
+    return lead_of(memory) + memory.content
+
+
+def _checked(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+    """The fields that are given, checked. Raises InvalidInput."""
+    rules: dict[str, Callable[[Any], Any]] = {
+        "content": lambda value: checks.content(value, parts.memory.max_content_bytes),
+        "type": parse_type,
+        "name": lambda value: checks.label(value, "name"),
+        "pinned": lambda value: checks.flag(value, "pinned"),
+    }
+    return {key: rules[key](value) for key, value in given.items() if value is not None}
+
+
+def _cleared(clear: object, given: Mapping[str, Any], expires_at: object) -> dict[str, Any]:
+    """The fields to clear: `name` as None, `expires_at` as true. Raises InvalidInput."""
+    fields: list[Any] = list(clear) if isinstance(clear, list | tuple) else [clear]
+    given = {**given, "expires_at": expires_at}
+    for field in fields:
+        if field not in CLEARABLE:
+            raise InvalidInput(
+                f"clear cannot contain {str(field)[:50]!r}.",
+                code="clear_invalid",
+                hint=f"It is a list of {' and '.join(CLEARABLE)}.",
+            )
+        if given[field] is not None:
+            raise InvalidInput(
+                f"{field} is given, and in clear.", code="clear_invalid", hint="Leave one out."
+            )
+    values = {"name": None, "expires_at": True}
+    return {field: values[field] for field in fields}
+
+
+def _check_name_is_free(memory: Memory, parts: Parts) -> None:
+    other = parts.index.named(memory.name) if memory.name else None
+    if other and other.id != memory.id and not is_expired(other, parts.clock()):
+        raise InvalidInput(
+            f"Another memory has the name {memory.name!r}.",
+            code="name_taken",
+            hint="Forget that one first, or store under the name to replace it.",
+        )
