@@ -1,4 +1,4 @@
-"""Fixtures for every test: one event loop, a home of its own."""
+"""Fixtures for every test: a home of its own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ from tests.homes import Home
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
 settings.load_profile("untimed")
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import anyio
 import anyio.lowlevel
-import pytest
 
 from memoryd.fair import CALLER, FairLimiter, FairQueue
 from tests.processes import until
-
-pytestmark = pytest.mark.anyio
 
 
 def test_callers_take_turns_and_each_keeps_its_order() -> None:

@@ -18,7 +18,6 @@ from mcp.server.lowlevel import Server
 from memoryd.doors.lines import Connection, Limits
 from tests.daemons import INITIALIZE
 
-pytestmark = pytest.mark.anyio
 BOUND = 20
 
 

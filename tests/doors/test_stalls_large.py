@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 from anyio.abc import SocketStream
 
 from memoryd.doors.lines import Connection, Limits
@@ -24,7 +23,6 @@ from memoryd.wiring.engine import open_engine
 from tests.daemons import INITIALIZE
 from tests.doors.test_stalls import MOST, Lag, Wire, line_of, tool
 
-pytestmark = pytest.mark.anyio
 COUNT, BATCH = 6000, 100
 LONG = 2 * MOST  # the heap of a test run is large, and its collections count
 WORDS = "dock kitchen battery charge table lamp window robot arm grip floor plan".split()

@@ -28,6 +28,7 @@ from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from memoryd.wiring import engine as wiring
 from memoryd.wiring import model
 from memoryd.wiring.engine import open_engine
+from tests.one_task import in_one_task
 from tests.processes import until
 
 SUBJECTS = ["the gardener", "my sister", "our landlord", "the robot", "a neighbour", "the doctor"]
@@ -67,7 +68,7 @@ async def in_parallel(jobs: Sequence[Callable[[], Awaitable[object]]], tasks: in
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
-    async with open_engine(configured(tmp_path)) as opened:
+    async with in_one_task(open_engine(configured(tmp_path))) as opened:
         yield opened
 
 

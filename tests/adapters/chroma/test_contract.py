@@ -19,6 +19,7 @@ from memoryd.errors import StoreMismatch, StoreUnavailable
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Identity, Passage, Record, Store
 from memoryd.settings import StoreSettings
+from tests.one_task import in_one_task
 from tests.ramstore import RamStore
 
 DIMENSION = 8
@@ -53,7 +54,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "ram":
         yield RamStore()
         return
-    async with make_place(request.param, request, tmp_path).open() as opened:
+    async with in_one_task(make_place(request.param, request, tmp_path).open()) as opened:
         yield opened
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.lowlevel
@@ -17,13 +18,14 @@ from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.model import lead_of, said_key
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
+from tests.one_task import in_one_task
 
 QUERIES = ("robot hall", "green tea", "harbour story")
 BEFORE = HashEncoder(dimension=48, max_words=20)  # another model than the one to come
 
 
-@pytest.fixture
-async def changing(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
+@asynccontextmanager
+async def change(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
     """An engine whose memories all wait, with the vectors of the previous model for most."""
     async with start(None) as engine, anyio.create_task_group() as tasks:
         saved = {}
@@ -40,6 +42,12 @@ async def changing(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
         await engine.complete_previous_model(previous)
         yield engine, previous
         tasks.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def changing(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
+    async with in_one_task(change(start)) as opened:
+        yield opened
 
 
 def check(engine: Engine, previous: PreviousModel) -> None:
