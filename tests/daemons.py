@@ -77,6 +77,18 @@ class Daemon:
         """The structured answer of a tool."""
         return self.call("tools/call", name=name, arguments=arguments)["structuredContent"]
 
+    def store_brief(self, content: str) -> None:
+        """Store a memory that expires as soon as a machine this busy lets it be stored at all."""
+        seconds = 0.5
+        while self._refuses_expiry(content, time.time() + seconds):
+            seconds *= 2
+
+    def _refuses_expiry(self, content: str, at: float) -> bool:
+        arguments = {"content": content, "expires_at": at}
+        return bool(
+            self.call("tools/call", name="store_memory", arguments=arguments).get("isError")
+        )
+
     def status(self) -> Any:
         return json.loads(self.call("resources/read", uri="memory://status")["contents"][0]["text"])
 

@@ -87,7 +87,7 @@ def test_a_clock_that_leapt_is_told_and_can_be_confirmed(
         assert now - json.loads((daemon.folder / "clock.json").read_text())["believed"] < 60
         ClockFile(daemon.folder).save(Seen(now - 40 * 86_400, now - 40 * 86_400, 0.0))
         daemon.start()
-        daemon.tool("store_memory", content="brief", expires_at=time.time() + 0.5)
+        daemon.store_brief("brief")
         where = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket)]
         while daemon.status()["memories"]["fact"] == 2:  # until it has expired
             assert time.time() < now + 60

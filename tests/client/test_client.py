@@ -86,7 +86,7 @@ async def test_it_waits_for_a_daemon_that_comes_back() -> None:
     await until(lambda: is_lost(memory))
     call = asyncio.create_task(memory.store("x"))
     async with listening(echo, path):
-        assert (await asyncio.wait_for(call, 10))["content"] == "x"
+        assert (await asyncio.wait_for(call, 60))["content"] == "x"
         await memory.__aexit__(None, None, None)
 
 
@@ -97,7 +97,7 @@ async def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
         server.hang_up()
     await until(lambda: is_lost(memory))
     with pytest.raises(DaemonUnavailable):
-        await asyncio.wait_for(memory.store("x"), 10)
+        await asyncio.wait_for(memory.store("x"), 60)
     await memory.__aexit__(None, None, None)
 
 

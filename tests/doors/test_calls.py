@@ -18,7 +18,7 @@ from mcp.server.lowlevel import Server
 from memoryd.doors.lines import Connection, Limits
 from tests.daemons import INITIALIZE
 
-BOUND = 20
+BOUND = 60
 
 
 class Waiting:

@@ -245,7 +245,7 @@ def test_the_http_door_waits_for_the_headers_of_each_request(narrow: Daemon) -> 
 def test_the_http_door_has_a_rate(narrow: Daemon) -> None:
     port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
     token = read_token(narrow.folder / "token")
-    with httpx.Client(trust_env=False, timeout=30) as client:
+    with httpx.Client(trust_env=False, timeout=60) as client:
         headers = {"Authorization": f"Bearer {token}"}
         answers = [client.get(f"http://127.0.0.1:{port}/x", headers=headers) for _ in range(200)]
     codes = [answer.status_code for answer in answers]

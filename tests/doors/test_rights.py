@@ -116,7 +116,7 @@ def test_a_session_that_another_token_began_gives_no_rights(guarded: Daemon, rea
 
     def send(token: str, message: dict[str, Any], **more: str) -> httpx.Response:
         given = headers | more | {"Authorization": f"Bearer {token}"}
-        with httpx.Client(trust_env=False, timeout=30) as client:
+        with httpx.Client(trust_env=False, timeout=60) as client:
             return client.post(f"{address(guarded)}/mcp", json=message, headers=given)
 
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}

@@ -237,7 +237,7 @@ async def test_types_of_a_callers_own_are_kept_as_plain_ones(tmp_path: Path) -> 
         HIGH = 3
 
     async with open_engine(configured(tmp_path, "hash")) as engine:
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             stored = await engine.store(
                 Text("own"), metadata={"l": Level.HIGH, Text("t"): Text("x")}
             )
