@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from memoryd.adapters.chroma import worker_client
+from tests import fork_server
 from tests.homes import Home
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
@@ -19,6 +21,19 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own MEMORYD_* must not change what is tested."""
     for name in [name for name in os.environ if name.startswith("MEMORYD_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fork_servers_end() -> Iterator[None]:
+    yield
+    fork_server.close_servers()
+
+
+@pytest.fixture
+def forked_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store workers that are quick to start, for tests of what a store does."""
+    if fork_server.SUPPORTED:
+        monkeypatch.setattr(worker_client, "WORKER", fork_server.worker_command())
 
 
 @pytest.fixture

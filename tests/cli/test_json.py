@@ -18,7 +18,7 @@ import pytest
 
 from memoryd.cli import daemon as cli_daemon
 from memoryd.cli.main import main, parser
-from tests.daemons import Daemon
+from tests.daemons import ForkedDaemon
 
 Capture = pytest.CaptureFixture[str]
 
@@ -186,7 +186,7 @@ def test_an_output_that_cannot_be_written_is_told() -> None:
 
 
 def test_forgetting_tells_of_each_memory_in_a_line(tmp_path: Path, capsys: Capture) -> None:
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     daemon.tool("store_memory", content="one", name="one")
     there = ["--json", "--socket", str(daemon.socket)]
     assert main(["forget", "nope", "one", *there]) == 1

@@ -26,7 +26,7 @@ from tests.client.line_server import (
     result,
     tool_result,
 )
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
 from tests.paths import ROOT
 from tests.processes import environment, free_port, is_running, until
 
@@ -227,7 +227,7 @@ def test_importing_the_client_is_cheap() -> None:
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     folder = tmp_path_factory.mktemp("client") / "data"
-    running = Daemon(folder, MEMORYD_DOORS_TCP_PORT=str(free_port())).start()
+    running = ForkedDaemon(folder, MEMORYD_DOORS_TCP_PORT=str(free_port())).start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 
@@ -316,7 +316,7 @@ def test_the_sync_client_from_many_threads(daemon: Daemon) -> None:
 
 async def test_a_killed_daemon_is_found_again(tmp_path: Path) -> None:
     """A call after the restart works, and the window of the session is still there."""
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     async with Client(daemon.socket) as memory:
         await memory.add_turn("user", "before the kill")
         daemon.stop(signal.SIGKILL)

@@ -18,7 +18,7 @@ from memoryd.doors.rights import READING, Rights, Tokens
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.tokens import BadToken, read_token, read_tokens
 from memoryd.errors import MemorydError
-from tests.daemons import INITIALIZE, Daemon, Lines
+from tests.daemons import INITIALIZE, Daemon, ForkedDaemon, Lines
 from tests.doors.clients import address, over_http
 from tests.processes import free_port
 
@@ -39,7 +39,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_HTTP_PORT": str(free_port()),
         "MEMORYD_DOORS_MAX_FORGETS_PER_MINUTE": str(MOST),
     }
-    running = Daemon(tmp_path_factory.mktemp("rights") / "data", **settings).start()
+    running = ForkedDaemon(tmp_path_factory.mktemp("rights") / "data", **settings).start()
     running.tool("store_memory", content="The dock is in the kitchen.", name="kept")
     yield running
     assert running.stop() == 0, running.log.read_text()

@@ -20,7 +20,7 @@ import memoryd
 from memoryd.doors.owner import CALLS
 from memoryd.doors.rights import Tokens
 from memoryd.doors.web import app
-from tests.daemons import INITIALIZE, Daemon, Lines
+from tests.daemons import INITIALIZE, Daemon, ForkedDaemon, Lines
 from tests.doors.clients import connected
 
 NOBODY = 65_534
@@ -33,7 +33,7 @@ def url(daemon: Daemon, path: str = "/mcp") -> str:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 def test_another_user_is_refused_even_where_the_files_let_him_in(tmp_path: Path) -> None:
     """The peer is asked for its uid: a mistake in the modes alone opens nothing."""
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     try:
         daemon.socket.parent.chmod(0o711)
         daemon.socket.chmod(0o666)

@@ -31,6 +31,8 @@ from memoryd.wiring.engine import open_engine
 from tests.one_task import in_one_task
 from tests.processes import until
 
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
 SUBJECTS = ["the gardener", "my sister", "our landlord", "the robot", "a neighbour", "the doctor"]
 VERBS = ["repaired", "painted", "forgot", "borrowed", "described", "photographed", "sold"]
 OBJECTS = ["the bicycle", "a violin", "two lamps", "the old map", "a blue coat", "the engine"]

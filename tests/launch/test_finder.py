@@ -25,7 +25,7 @@ from memoryd.launch import start as launch
 from memoryd.launch.start import Finder
 from memoryd.launch.target import Target, may_set_path
 from memoryd.owner import own
-from tests.daemons import Daemon
+from tests.daemons import ForkedDaemon
 
 NOBODY = 65_534
 
@@ -381,7 +381,7 @@ def test_looking_at_a_lock_refuses_nobody(data: Path) -> None:
 
 
 async def test_a_client_refuses_the_daemon_of_other_memories(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path / "served").start()
+    daemon = ForkedDaemon(tmp_path / "served").start()
     try:
         async with Client(daemon.socket, data_dir=daemon.folder) as memory:
             assert (await memory.status())["data_dir"] == str(daemon.folder)

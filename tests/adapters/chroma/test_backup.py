@@ -29,7 +29,9 @@ from tests.adapters.chroma.test_contract import (
     assert_same,
     record,
 )
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
+
+pytestmark = pytest.mark.usefixtures("forked_worker")
 
 SETTINGS = StoreSettings(sync_threshold=10)
 
@@ -242,7 +244,7 @@ def test_what_counts_is_which_was_made_later_not_what_its_clock_said(tmp_path: P
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    made = Daemon(tmp_path / "data").start()
+    made = ForkedDaemon(tmp_path / "data").start()
     yield made
     made.stop()
 

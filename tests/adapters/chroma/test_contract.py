@@ -22,6 +22,8 @@ from memoryd.settings import StoreSettings
 from tests.one_task import in_one_task
 from tests.ramstore import RamStore
 
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
 DIMENSION = 8
 IDENTITY = Identity("test-model", DIMENSION)
 

@@ -11,6 +11,8 @@ from memoryd.adapters.chroma.store import open_chroma
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
 
 @pytest.fixture(params=[3, 12, 130])
 async def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from memoryd.adapters.chroma.store import SHARED_ROWS, ChromaStore
 from memoryd.fair import CALLER
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import Place, record
+
+pytestmark = pytest.mark.usefixtures("forked_worker")
 
 FLOOD, ROWS = 20, 100
 
