@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from memoryd.cli import daemon as cli_daemon
+from memoryd.cli import store as cli_store
 from memoryd.cli.main import main, parser
 from tests.daemons import ForkedDaemon
 
@@ -81,6 +82,7 @@ def test_every_verb_fails_in_json(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MEMORYD_MEMORY_EMBEDDING_MODEL", "/nowhere/model")
+    monkeypatch.setattr(cli_store, "REAPPEAR_TIMEOUT", 0.1)  # nobody comes back here
     place = request.getfixturevalue(where)
     code = main([verb, *WORDS.get(verb, []), "--json", *place])
     said = capsys.readouterr()

@@ -367,6 +367,7 @@ async def test_a_daemon_that_cannot_start_says_why(
     assert "daemon.log" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_the_robot_survives_a_restart_of_the_daemon(home: Path) -> None:
     """Every round is done and remembered, although the daemon is killed in the middle."""
     settings = {"MEMORYD_EMBEDDING_BACKEND": "hash", "MEMORYD_DATA_DIR": str(home)}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from anyio.abc import SocketStream
 
 from memoryd.doors.lines import Connection, Limits
@@ -100,6 +101,7 @@ async def measured(call: Any) -> float:
     return lag.longest
 
 
+@pytest.mark.slow
 async def test_no_call_on_a_large_store_holds_up_the_others(tmp_path: Path) -> None:
     found: dict[str, float] = {}
     async with served(tmp_path) as wire:

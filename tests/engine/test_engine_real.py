@@ -318,6 +318,7 @@ async def percentile(engine: Engine, queries: list[str], share: float) -> float:
     return statistics.quantiles(taken, n=100)[round(share * 100) - 1]
 
 
+@pytest.mark.slow
 async def test_a_bulk_store_blocks_neither_the_loop_nor_searches(engine: Engine) -> None:
     """Ratios, not times: to the idle engine and to the time the bulk store takes.
 

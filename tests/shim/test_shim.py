@@ -573,6 +573,7 @@ def end_daemon(pid: int) -> None:
     until_true(lambda: not processes.is_running(pid))
 
 
+@pytest.mark.slow
 def test_twenty_at_once_on_an_empty_directory(tmp_path: Path, connect: Connect) -> None:
     """One real daemon, which outlives them, and twenty clients that can work with it."""
     clients = [connect() for _ in range(20)]
@@ -601,6 +602,7 @@ def store(client: Client, content: str) -> int:
     return client.send("tools/call", {"name": "store_memory", "arguments": arguments})
 
 
+@pytest.mark.slow
 def test_a_real_restart_is_not_noticed(tmp_path: Path, connect: Connect) -> None:
     """Stopped in order or killed: the next call is served by a new daemon with the old memories."""
     client = connect()

@@ -204,6 +204,7 @@ def test_many_backups_in_a_day_leave_those_of_the_days_before(tmp_path: Path) ->
     assert all_in(tmp_path) == [*week[2:], today[-1], *later]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", ["Europe/Berlin", "America/New_York", "UTC"])
 def test_over_a_year_the_last_of_each_of_the_last_seven_days_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
@@ -249,6 +250,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     made.stop()
 
 
+@pytest.mark.slow
 def test_the_verbs_back_up_purge_and_restore(
     daemon: Daemon, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:

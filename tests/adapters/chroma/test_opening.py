@@ -20,6 +20,8 @@ from tests.adapters.chroma import odd_worker
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 from tests.processes import is_running, until
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = StoreSettings(sync_threshold=10)
 COUNT = 25
 

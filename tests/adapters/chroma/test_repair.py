@@ -25,7 +25,7 @@ from tests.adapters.chroma.test_contract import (
     record,
 )
 
-pytestmark = pytest.mark.usefixtures("forked_worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked_worker")]
 
 SETTINGS = StoreSettings(sync_threshold=10)
 DATABASE = "chroma.sqlite3"

@@ -105,6 +105,7 @@ async def test_writes_in_flight_when_the_worker_dies_are_retried(tmp_path: Path)
         assert await pid_of(store) != pid
 
 
+@pytest.mark.slow
 async def test_a_call_that_kills_every_worker_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ async def test_a_call_that_kills_every_worker_is_an_error(
         assert {r.memory.id for r in await store.get(["kept", "later"])} == {"kept", "later"}
 
 
+@pytest.mark.slow
 async def test_two_processes_never_have_one_store_open(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
@@ -137,6 +139,7 @@ async def test_two_processes_never_have_one_store_open(
     assert str(tmp_path) in refused.value.message
 
 
+@pytest.mark.slow
 async def test_the_worker_goes_with_its_killed_daemon(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
@@ -148,6 +151,7 @@ async def test_the_worker_goes_with_its_killed_daemon(
         assert await store.count() == 0
 
 
+@pytest.mark.slow
 async def test_killed_while_writing_the_worker_goes_and_nothing_acknowledged_is_lost(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
@@ -163,6 +167,7 @@ async def test_killed_while_writing_the_worker_goes_and_nothing_acknowledged_is_
         assert found == set(acknowledged)
 
 
+@pytest.mark.slow
 async def test_an_orphan_that_cannot_go_keeps_the_store_to_itself(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
@@ -184,6 +189,7 @@ async def test_an_orphan_that_cannot_go_keeps_the_store_to_itself(
         assert await store.count() == 0
 
 
+@pytest.mark.slow
 async def test_a_killed_worker_frees_the_store_for_a_new_daemon(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
