@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from memoryd.adapters.chroma import worker_client
+
 SUPPORTED = sys.platform == "linux"
 WORKER_PROXY = str(Path(__file__).with_name("worker_proxy.py"))
 ROOT = str(Path(__file__).parents[1])
@@ -78,8 +80,7 @@ class ForkServer:
             [sys.executable, "-P", "-m", "tests.fork_server", kind, self.path],
             stdin=subprocess.PIPE,  # it ends when this does
             stdout=subprocess.PIPE,
-            env={k: v for k, v in os.environ.items() if not k.startswith(("MEMORYD_", "CHROMA_"))}
-            | {"PYTHONPATH": ROOT},
+            env=_environment(kind) | {"PYTHONPATH": ROOT},
             cwd=self._folder.name,  # importing chromadb reads ./.env
         )
         assert self._process.stdout is not None
@@ -96,6 +97,13 @@ class ForkServer:
     def close(self) -> None:
         self._process.communicate()
         self._folder.cleanup()
+
+
+def _environment(kind: str) -> dict[str, str]:
+    """The C library reads the variables of its allocator when a process starts, not when it forks,
+    and a purge relies on those of the worker."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMORYD_", "CHROMA_"))}
+    return kept | (worker_client.ALLOCATOR_ENV if kind == "worker" else {})
 
 
 _servers: dict[str, ForkServer] = {}
@@ -198,7 +206,6 @@ def _tell(link: socket.socket, number: int) -> None:
 def _daemon() -> Callable[[], object]:
     import_module("memoryd.daemon")
     from memoryd.__main__ import main
-    from memoryd.adapters.chroma import worker_client
 
     def run() -> int:
         worker_client.WORKER[:] = json.loads(os.environ.pop(WORKER))

@@ -91,7 +91,7 @@ def test_a_stale_socket_of_a_killed_daemon_is_no_obstacle(daemon: Daemon) -> Non
     assert daemon.status()["memories"]["fact"] == 1
 
 
-def test_a_killed_store_worker_is_not_noticed(daemon: Daemon) -> None:
+def test_a_killed_store_worker_is_replaced_without_an_error(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="before")
     os.kill(daemon.status()["store"]["pid"], signal.SIGKILL)
@@ -345,7 +345,7 @@ def test_a_socket_that_systemd_passes_is_used_and_left(daemon: Daemon) -> None:
     listening.close()
 
 
-def test_expired_memories_go_by_themselves(daemon: Daemon) -> None:
+def test_expired_memories_are_deleted_by_the_sweep(daemon: Daemon) -> None:
     daemon.settings |= {"MEMORYD_MEMORY_CLEANUP_INTERVAL": "0.2"}
     daemon.start()
     for n in range(5):

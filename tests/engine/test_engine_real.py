@@ -281,7 +281,7 @@ async def test_bge_works_by_naming_it(tmp_path: Path) -> None:
         assert "charging" in page.hits[0].memory.content
 
 
-async def test_a_model_that_is_missing_is_said_and_taken_up_when_it_comes(
+async def test_a_missing_model_is_reported_and_used_once_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = configured(tmp_path / "data")

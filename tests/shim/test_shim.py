@@ -603,7 +603,7 @@ def store(client: Client, content: str) -> int:
 
 
 @pytest.mark.slow
-def test_a_real_restart_is_not_noticed(tmp_path: Path, connect: Connect) -> None:
+def test_a_real_restart_causes_no_error(tmp_path: Path, connect: Connect) -> None:
     """Stopped in order or killed: the next call is served by a new daemon with the old memories."""
     client = connect()
     client.greet()

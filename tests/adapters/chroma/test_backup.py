@@ -149,7 +149,7 @@ async def test_a_backup_is_of_one_moment(tmp_path: Path) -> None:
     assert contents == {f"m{n}": f"content of m{n}" for n in range(1200)}
 
 
-async def test_older_backups_go_and_an_unchanged_store_makes_none(tmp_path: Path) -> None:
+async def test_old_backups_are_deleted_and_an_unchanged_store_makes_none(tmp_path: Path) -> None:
     files = tmp_path / "files"
     async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY) as store:
         assert await store.backup(files, keep=2, if_changed=True) is None  # empty

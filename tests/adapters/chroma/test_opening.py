@@ -120,7 +120,7 @@ async def test_daemons_that_end_during_a_slow_opening_harm_nothing(
 
 
 @pytest.mark.parametrize("crashes", [1, 2])
-async def test_a_reader_that_crashes_again_is_evidence(
+async def test_a_worker_that_crashes_twice_while_reading_counts_as_damage(
     folder: Path, control: Path, crashes: int
 ) -> None:
     (control / odd_worker.CRASHES).write_text(str(crashes))

@@ -140,7 +140,7 @@ async def test_two_processes_never_have_one_store_open(
 
 
 @pytest.mark.slow
-async def test_the_worker_goes_with_its_killed_daemon(
+async def test_the_worker_ends_with_its_killed_daemon(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     owner, worker = start_owner(tmp_path)
@@ -152,7 +152,7 @@ async def test_the_worker_goes_with_its_killed_daemon(
 
 
 @pytest.mark.slow
-async def test_killed_while_writing_the_worker_goes_and_nothing_acknowledged_is_lost(
+async def test_a_daemon_killed_while_writing_ends_its_worker_and_loses_nothing_acknowledged(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     owner, worker = start_owner(tmp_path, busy=True)
@@ -168,7 +168,7 @@ async def test_killed_while_writing_the_worker_goes_and_nothing_acknowledged_is_
 
 
 @pytest.mark.slow
-async def test_an_orphan_that_cannot_go_keeps_the_store_to_itself(
+async def test_an_orphaned_worker_that_cannot_end_keeps_the_lock(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     """Daemon killed, worker stopped: the lock is still held, so nobody else opens the store."""

@@ -103,7 +103,7 @@ async def test_the_same_text_twice_at_once(changing: tuple[Engine, PreviousModel
     check(engine, previous)
 
 
-async def test_what_goes_while_vectors_are_placed_leaves_none(
+async def test_a_memory_forgotten_while_vectors_are_loaded_leaves_none(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoryd.engine.models.previous_model.PACE", 1)
@@ -139,7 +139,7 @@ async def test_a_search_uses_the_previous_model_until_every_memory_has_a_vector(
     assert (await engine.search("robot")).warnings == ()
 
 
-async def test_a_call_that_is_under_way_ends_before_it_goes(
+async def test_a_running_call_ends_before_the_previous_model_is_dropped(
     changing: tuple[Engine, PreviousModel],
 ) -> None:
     _, previous = changing
