@@ -1,4 +1,4 @@
-"""Fixtures for every test: one event loop, a home of its own."""
+"""Fixtures for every test: a home of its own."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from memoryd.adapters.chroma import worker_client
+from tests import fork_server
 from tests.homes import Home
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
 settings.load_profile("untimed")
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +34,19 @@ def _log_of_its_own() -> Iterator[None]:
     structlog.reset_defaults()
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fork_servers_end() -> Iterator[None]:
+    yield
+    fork_server.close_servers()
+
+
+@pytest.fixture
+def forked_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store workers that are quick to start, for tests of what a store does."""
+    if fork_server.SUPPORTED:
+        monkeypatch.setattr(worker_client, "WORKER", fork_server.worker_command())
 
 
 @pytest.fixture

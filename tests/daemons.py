@@ -12,12 +12,13 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import mcp.types as types
 from mcp.shared.message import SessionMessage
 
+from tests import fork_server
 from tests.processes import environment
 
 INITIALIZE = {
@@ -25,6 +26,18 @@ INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
+
+
+class Process(Protocol):
+    """What tests use of `subprocess.Popen`."""
+
+    pid: int
+    returncode: Any
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
 
 
 class Daemon:
@@ -35,14 +48,17 @@ class Daemon:
         self.socket = Path(tempfile.mkdtemp(prefix="memoryd-test-")) / "s"
         self.settings = {"MEMORYD_EMBEDDING_BACKEND": "hash", **settings}
         self.log = folder.parent / f"{folder.name}.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
-    def spawn(self, start: Sequence[str] = ("-m", "memoryd")) -> subprocess.Popen[bytes]:
+    @property
+    def flags(self) -> list[str]:
+        return ["--data-dir", str(self.folder), "--socket", str(self.socket)]
+
+    def spawn(self, start: Sequence[str] = ("-m", "memoryd")) -> Process:
         """Start the process; it may not listen yet."""
-        flags = ["--data-dir", str(self.folder), "--socket", str(self.socket)]
         with open(self.log, "ab") as log:
             return subprocess.Popen(
-                [sys.executable, *start, *flags, "serve"],
+                [sys.executable, *start, *self.flags, "serve"],
                 stderr=log,
                 env=environment(**self.settings),
             )
@@ -77,6 +93,18 @@ class Daemon:
         """The structured answer of a tool."""
         return self.call("tools/call", name=name, arguments=arguments)["structuredContent"]
 
+    def store_brief(self, content: str) -> None:
+        """Store a memory that expires as soon as a machine this busy lets it be stored at all."""
+        seconds = 0.5
+        while self._refuses_expiry(content, time.time() + seconds):
+            seconds *= 2
+
+    def _refuses_expiry(self, content: str, at: float) -> bool:
+        arguments = {"content": content, "expires_at": at}
+        return bool(
+            self.call("tools/call", name="store_memory", arguments=arguments).get("isError")
+        )
+
     def status(self) -> Any:
         return json.loads(self.call("resources/read", uri="memory://status")["contents"][0]["text"])
 
@@ -86,6 +114,21 @@ class Daemon:
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(60)
+
+
+class ForkedDaemon(Daemon):
+    """A daemon that is quick to start, for tests of what it serves (see `fork_server`)."""
+
+    def spawn(self, start: Sequence[str] = ()) -> Process:
+        if start or not fork_server.SUPPORTED:
+            return super().spawn(start or ("-m", "memoryd"))
+        worker = {fork_server.WORKER: json.dumps(fork_server.worker_command())}
+        with open(self.log, "ab") as log:
+            return fork_server.server("daemon").spawn(
+                ["memoryd", *self.flags, "serve"],
+                environment(**self.settings, **worker),
+                log.fileno(),
+            )
 
 
 class Lines:

@@ -37,7 +37,7 @@ from tests.homes import MEMORYD, Home
 from tests.processes import environment
 
 PRECIOUS = "not to be written to"
-PLENTY = 30.0  # seconds for a process that must not wait for a pipe
+PLENTY = 60.0  # seconds for a process that must not wait for a pipe
 NAMES = (  # of the data directory, in the order in which they are met
     *("daemon.lock", "daemon.start", "daemon.json", "daemon.log", "daemon.log.1", "lock", "token"),
     *("clock.json", "clock.json.part", "index.snapshot", "index.new", "previous.vectors", "probe"),

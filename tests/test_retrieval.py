@@ -68,7 +68,7 @@ async def test_facts_asked_in_other_words_are_found_as_by_meaning_alone(tmp_path
             assert await answered(engine, k) >= by_meaning_alone(facts, k)
 
 
-async def test_conversations_beside_the_facts_do_not_bury_them(tmp_path: Path) -> None:
+async def test_conversations_do_not_push_facts_out_of_the_results(tmp_path: Path) -> None:
     """A message gets no head start over a fact for having neighbours."""
     facts = [row["fact"] for row in FACTS]
     texts = facts + list(CHAT)

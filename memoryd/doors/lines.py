@@ -26,6 +26,7 @@ import mcp.types as types
 from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
@@ -113,8 +114,8 @@ class Connection:
     ) -> None:
         self._stream = stream
         self._limits = limits
-        # Ids as text: to the protocol library 1 and "1" are the same.
-        self._in_flight: set[str] = set()
+        # As the protocol library compares ids: 1, "1" and "01" are the same.
+        self._in_flight: set[str | int] = set()
         self._changed = anyio.Event()
         self._peer = Peer(new_session_id(), data_dir is not None, rights)
         self._rate = Rate(limits.calls_per_second)
@@ -181,7 +182,7 @@ class Connection:
     async def _started(self, call: types.JSONRPCRequest) -> SessionMessage:
         """The call, counted as in flight; waits while there are too many."""
         await self._until(lambda: len(self._in_flight) < self._limits.calls)
-        self._in_flight.add(str(call.id))
+        self._in_flight.add(coerce_request_id(call.id))
 
         async def ended() -> None:  # cancelled: no answer follows
             self._done(call.id)
@@ -206,7 +207,7 @@ class Connection:
                     self._done(answer.message.id)
 
     def _refusal(self, id: str | int) -> types.JSONRPCError | None:
-        if str(id) in self._in_flight:
+        if coerce_request_id(id) in self._in_flight:
             return BadLine(types.INVALID_REQUEST, ID_IN_USE, id).answer
         if self._rate.allows():
             return self._expectation.refusal(id)
@@ -221,8 +222,9 @@ class Connection:
         except InvalidInput:
             return  # keep the session of the connection
 
-    def _done(self, id: object) -> None:
-        self._in_flight.discard(str(id))
+    def _done(self, id: str | int | None) -> None:
+        if id is not None:
+            self._in_flight.discard(coerce_request_id(id))
         self._changed.set()
 
     async def _until(self, condition: Any) -> None:

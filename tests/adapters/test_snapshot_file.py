@@ -118,7 +118,9 @@ def test_an_erased_text_is_gone_from_the_file_at_once(path: Path, saved_here: bo
     assert found.texts == ["", "grüße 🎉", "third"]
 
 
-def test_damage_of_any_byte_loses_a_text_or_the_file_but_never_lies(path: Path) -> None:
+def test_damage_of_any_byte_loses_a_text_or_the_file_but_never_returns_wrong_data(
+    path: Path,
+) -> None:
     save(path)
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):

@@ -18,7 +18,7 @@ import pytest
 from memoryd.cli import daemon as cli_daemon
 from memoryd.cli import output
 from memoryd.cli.main import main, parser
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import environment, is_running
 
 Capture = pytest.CaptureFixture[str]
@@ -26,7 +26,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    running = Daemon(tmp_path_factory.mktemp("cli") / "data").start()
+    running = ForkedDaemon(tmp_path_factory.mktemp("cli") / "data").start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 

@@ -25,7 +25,7 @@ from memoryd.cli.main import main
 from memoryd.errors import ModelMissing
 from memoryd.ports import Seen
 from memoryd.settings import Config
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
 
 Capture = pytest.CaptureFixture[str]
 Examine = Callable[..., dict[str, Any]]
@@ -34,7 +34,7 @@ Examine = Callable[..., dict[str, Any]]
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data directory of a daemon that worked and was stopped."""
-    daemon = Daemon(tmp_path_factory.mktemp("doctor") / "data").start()
+    daemon = ForkedDaemon(tmp_path_factory.mktemp("doctor") / "data").start()
     for n in range(250):  # enough for an index to be written
         daemon.tool("store_memory", content=f"Fact {n}.")
     assert daemon.stop() == 0
@@ -79,7 +79,7 @@ def test_a_clock_that_leapt_is_told_and_can_be_confirmed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORYD_EMBEDDING_BACKEND", "hash")
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     try:
         daemon.tool("store_memory", content="kept")
         daemon.stop()
@@ -87,7 +87,7 @@ def test_a_clock_that_leapt_is_told_and_can_be_confirmed(
         assert now - json.loads((daemon.folder / "clock.json").read_text())["believed"] < 60
         ClockFile(daemon.folder).save(Seen(now - 40 * 86_400, now - 40 * 86_400, 0.0))
         daemon.start()
-        daemon.tool("store_memory", content="brief", expires_at=time.time() + 0.5)
+        daemon.store_brief("brief")
         where = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket)]
         while daemon.status()["memories"]["fact"] == 2:  # until it has expired
             assert time.time() < now + 60
@@ -165,7 +165,7 @@ def test_what_is_in_the_way_of_the_socket_is_found_and_left(data: Path, examine:
 
 @pytest.fixture
 def running(data: Path) -> Iterator[Daemon]:
-    daemon = Daemon(data).start()
+    daemon = ForkedDaemon(data).start()
     yield daemon
     daemon.stop()
 
@@ -227,7 +227,7 @@ def test_an_index_that_was_cut_short_is_found(data: Path, examine: Examine) -> N
 
 
 def test_an_index_that_is_missing_is_found(tmp_path: Path, examine: Examine) -> None:
-    daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
+    daemon = ForkedDaemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
     for n in range(9):
         daemon.tool("store_memory", content=f"the door number {n} is locked")
     assert daemon.stop() == 0

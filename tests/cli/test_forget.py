@@ -13,14 +13,14 @@ import pytest
 from memoryd.cli import forget
 from memoryd.cli.forget import CONFIRMATION
 from memoryd.cli.main import main
-from tests.daemons import Daemon, Lines
+from tests.daemons import Daemon, ForkedDaemon, Lines
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    running = Daemon(tmp_path_factory.mktemp("forget") / "data").start()
+    running = ForkedDaemon(tmp_path_factory.mktemp("forget") / "data").start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from memoryd.cli import daemon as cli_daemon
+from memoryd.cli import store as cli_store
 from memoryd.cli.main import main, parser
-from tests.daemons import Daemon
+from tests.daemons import ForkedDaemon
 
 Capture = pytest.CaptureFixture[str]
 
@@ -85,6 +86,7 @@ def test_every_verb_fails_in_json(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MEMORYD_MEMORY_EMBEDDING_MODEL", "/nowhere/model")
+    monkeypatch.setattr(cli_store, "REAPPEAR_TIMEOUT", 0.1)  # nobody comes back here
     place = request.getfixturevalue(where)
     code = main([verb, *WORDS.get(verb, []), "--json", *place])
     said = capsys.readouterr()
@@ -190,7 +192,7 @@ def test_an_output_that_cannot_be_written_is_told() -> None:
 
 
 def test_forgetting_tells_of_each_memory_in_a_line(tmp_path: Path, capsys: Capture) -> None:
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     daemon.tool("store_memory", content="one", name="one")
     there = ["--json", "--socket", str(daemon.socket)]
     assert main(["forget", "nope", "one", *there]) == 1

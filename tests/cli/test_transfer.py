@@ -19,7 +19,7 @@ import pytest
 
 from memoryd.cli.main import main
 from memoryd.export_file import Header, Writer, vector_from
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import environment
 
 Capture = pytest.CaptureFixture[str]
@@ -28,7 +28,7 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, Daemon]]:
     folder = tmp_path_factory.mktemp("transfer")
-    running = (Daemon(folder / "one").start(), Daemon(folder / "two").start())
+    running = (ForkedDaemon(folder / "one").start(), ForkedDaemon(folder / "two").start())
     yield running
     for daemon in running:
         assert daemon.stop() == 0, daemon.log.read_text()

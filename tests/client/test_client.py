@@ -26,7 +26,7 @@ from tests.client.line_server import (
     result,
     tool_result,
 )
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
 from tests.paths import ROOT
 from tests.processes import environment, free_port, is_running, until
 
@@ -86,7 +86,7 @@ async def test_it_waits_for_a_daemon_that_comes_back() -> None:
     await until(lambda: is_lost(memory))
     call = asyncio.create_task(memory.store("x"))
     async with listening(echo, path):
-        assert (await asyncio.wait_for(call, 10))["content"] == "x"
+        assert (await asyncio.wait_for(call, 60))["content"] == "x"
         await memory.__aexit__(None, None, None)
 
 
@@ -97,7 +97,7 @@ async def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
         server.hang_up()
     await until(lambda: is_lost(memory))
     with pytest.raises(DaemonUnavailable):
-        await asyncio.wait_for(memory.store("x"), 10)
+        await asyncio.wait_for(memory.store("x"), 60)
     await memory.__aexit__(None, None, None)
 
 
@@ -227,7 +227,7 @@ def test_importing_the_client_is_cheap() -> None:
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     folder = tmp_path_factory.mktemp("client") / "data"
-    running = Daemon(folder, MEMORYD_DOORS_TCP_PORT=str(free_port())).start()
+    running = ForkedDaemon(folder, MEMORYD_DOORS_TCP_PORT=str(free_port())).start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 
@@ -316,7 +316,7 @@ def test_the_sync_client_from_many_threads(daemon: Daemon) -> None:
 
 async def test_a_killed_daemon_is_found_again(tmp_path: Path) -> None:
     """A call after the restart works, and the window of the session is still there."""
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     async with Client(daemon.socket) as memory:
         await memory.add_turn("user", "before the kill")
         daemon.stop(signal.SIGKILL)
@@ -367,6 +367,7 @@ async def test_a_daemon_that_cannot_start_says_why(
     assert "daemon.log" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_the_robot_survives_a_restart_of_the_daemon(home: Path) -> None:
     """Every round is done and remembered, although the daemon is killed in the middle."""
     settings = {"MEMORYD_EMBEDDING_BACKEND": "hash", "MEMORYD_DATA_DIR": str(home)}

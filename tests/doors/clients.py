@@ -45,7 +45,7 @@ async def over_http(
 ) -> AsyncIterator[Client]:
     """The MCP client at the HTTP door, with headers of its own."""
     headers |= {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=30) as http:
+    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
         transport = streamable_http_client(address(daemon) + path, http_client=http)
         async with Client(transport, mode=era) as client:
             yield client
@@ -54,12 +54,12 @@ async def over_http(
 def post(daemon: Daemon, path: str = "/mcp", **headers: str) -> httpx.Response:
     """A greeting by a plain request."""
     given = {"Accept": "application/json, text/event-stream", **headers}
-    with httpx.Client(trust_env=False, timeout=30) as client:
+    with httpx.Client(trust_env=False, timeout=60) as client:
         return client.post(address(daemon) + path, json=HELLO, headers=given)
 
 
 def get(daemon: Daemon, path: str, **headers: str) -> httpx.Response:
-    with httpx.Client(trust_env=False, timeout=30) as client:
+    with httpx.Client(trust_env=False, timeout=60) as client:
         return client.get(address(daemon) + path, headers=headers)
 
 

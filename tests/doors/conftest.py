@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from memoryd.doors.tokens import read_token
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import free_port
 
 
@@ -20,7 +20,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_HTTP_PORT": str(free_port()),
         "MEMORYD_DOORS_MAX_LINE_BYTES": "1000000",
     }
-    running = Daemon(folder, **ports).start()
+    running = ForkedDaemon(folder, **ports).start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.types import ResourceTemplateReference
 
-from tests.daemons import Daemon, Lines, unix_transport
+from tests.daemons import Daemon, ForkedDaemon, Lines, unix_transport
 
 MEMORY, SESSION = "memory://memory/{id}", "memory://session/{id}"
 
@@ -20,7 +20,7 @@ MEMORY, SESSION = "memory://memory/{id}", "memory://session/{id}"
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A daemon of which every memory is known."""
     folder: Path = tmp_path_factory.mktemp("completion") / "data"
-    running = Daemon(folder).start()
+    running = ForkedDaemon(folder).start()
     with Lines(running.connect()) as lines:
         lines.open()
         for n in range(130):
@@ -64,7 +64,7 @@ def test_no_more_than_a_hundred_and_the_rest_is_counted(shelf: Daemon) -> None:
 
 def test_an_expired_memory_is_not_offered(tmp_path: Path) -> None:
     """Nor a session of which nothing is left. What lives for a second is gone soon enough."""
-    daemon = Daemon(tmp_path / "data", MEMORYD_MEMORY_CONVERSATION_DAYS="0.00001").start()
+    daemon = ForkedDaemon(tmp_path / "data", MEMORYD_MEMORY_CONVERSATION_DAYS="0.00001").start()
     try:
         daemon.tool("store_memory", content="brief", name="brief", memory_type="conversation")
         daemon.tool("add_turn", role="user", content="hi", session_id="brief")

@@ -32,7 +32,6 @@ from tests.daemons import INITIALIZE
 from tests.processes import until
 from tests.ramstore import RamStore
 
-pytestmark = pytest.mark.anyio
 FLOOD = 64
 MB = 1 << 20
 

@@ -12,7 +12,7 @@ from memoryd.config import load
 from memoryd.doors.tokens import read_token
 from memoryd.errors import ConfigError
 from memoryd.hosts import is_loopback
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
 from tests.doors import clients
 from tests.processes import free_port
 
@@ -25,7 +25,7 @@ def lan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_HTTP_PORT": str(free_port()),
         "MEMORYD_DOORS_HTTP_ALLOWED_HOSTS": "Memory.lan, 192.168.7.9, proxy.example:8443",
     }
-    running = Daemon(tmp_path_factory.mktemp("hosts") / "data", **settings).start()
+    running = ForkedDaemon(tmp_path_factory.mktemp("hosts") / "data", **settings).start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 
@@ -110,7 +110,7 @@ def test_a_door_for_others_needs_names(tmp_path: Path, host: str) -> None:
 
 def test_the_daemon_does_not_start_without_them(tmp_path: Path) -> None:
     settings = {"MEMORYD_DOORS_HTTP_HOST": "0.0.0.0", "MEMORYD_DOORS_HTTP_PORT": str(free_port())}
-    daemon = Daemon(tmp_path / "data", **settings)
+    daemon = ForkedDaemon(tmp_path / "data", **settings)
     assert daemon.spawn().wait(60) == 1
     assert "doors.http_allowed_hosts" in daemon.log.read_text()
 

@@ -14,7 +14,7 @@ from memoryd.client import SyncClient
 from memoryd.doors.limits import Rate
 from memoryd.doors.tokens import read_token
 from memoryd.errors import MemorydError
-from tests.daemons import Daemon, Lines
+from tests.daemons import Daemon, ForkedDaemon, Lines
 from tests.doors.clients import HELLO
 from tests.processes import free_port
 
@@ -31,7 +31,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_MAX_CALLS_PER_SECOND": "20",
         "MEMORYD_DOORS_HTTP_MAX_SESSIONS": "2",
     }
-    running = Daemon(tmp_path_factory.mktemp("limits") / "data", **settings).start()
+    running = ForkedDaemon(tmp_path_factory.mktemp("limits") / "data", **settings).start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 
@@ -44,7 +44,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_HTTP_SESSION_IDLE": "1",
         "MEMORYD_DOORS_HTTP_IDLE": "1",
     }
-    running = Daemon(tmp_path_factory.mktemp("hasty") / "data", **settings).start()
+    running = ForkedDaemon(tmp_path_factory.mktemp("hasty") / "data", **settings).start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 
@@ -245,7 +245,7 @@ def test_the_http_door_waits_for_the_headers_of_each_request(narrow: Daemon) -> 
 def test_the_http_door_has_a_rate(narrow: Daemon) -> None:
     port = int(narrow.settings["MEMORYD_DOORS_HTTP_PORT"])
     token = read_token(narrow.folder / "token")
-    with httpx.Client(trust_env=False, timeout=30) as client:
+    with httpx.Client(trust_env=False, timeout=60) as client:
         headers = {"Authorization": f"Bearer {token}"}
         answers = [client.get(f"http://127.0.0.1:{port}/x", headers=headers) for _ in range(200)]
     codes = [answer.status_code for answer in answers]

@@ -18,7 +18,7 @@ from memoryd.doors.rights import READING, Rights, Tokens
 from memoryd.doors.schemas import TOOLS
 from memoryd.doors.tokens import BadToken, read_token, read_tokens
 from memoryd.errors import MemorydError
-from tests.daemons import INITIALIZE, Daemon, Lines
+from tests.daemons import INITIALIZE, Daemon, ForkedDaemon, Lines
 from tests.doors.clients import address, over_http
 from tests.processes import free_port
 
@@ -42,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         "MEMORYD_DOORS_MAX_FORGETS_PER_MINUTE": str(MOST),
         "MEMORYD_DOORS_TOOLSETS": "all",
     }
-    running = Daemon(tmp_path_factory.mktemp("rights") / "data", **settings).start()
+    running = ForkedDaemon(tmp_path_factory.mktemp("rights") / "data", **settings).start()
     running.tool("store_memory", content="The dock is in the kitchen.", name="kept")
     yield running
     assert running.stop() == 0, running.log.read_text()
@@ -119,7 +119,7 @@ def test_a_session_that_another_token_began_gives_no_rights(guarded: Daemon, rea
 
     def send(token: str, message: dict[str, Any], **more: str) -> httpx.Response:
         given = headers | more | {"Authorization": f"Bearer {token}"}
-        with httpx.Client(trust_env=False, timeout=30) as client:
+        with httpx.Client(trust_env=False, timeout=60) as client:
             return client.post(f"{address(guarded)}/mcp", json=message, headers=given)
 
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}

@@ -20,7 +20,7 @@ import memoryd
 from memoryd.doors.owner import CALLS
 from memoryd.doors.rights import Tokens
 from memoryd.doors.web import app
-from tests.daemons import INITIALIZE, Daemon, Lines
+from tests.daemons import INITIALIZE, Daemon, ForkedDaemon, Lines
 from tests.doors.clients import connected
 
 NOBODY = 65_534
@@ -33,7 +33,7 @@ def url(daemon: Daemon, path: str = "/mcp") -> str:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 def test_another_user_is_refused_even_where_the_files_let_him_in(tmp_path: Path) -> None:
     """The peer is asked for its uid: a mistake in the modes alone opens nothing."""
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     try:
         daemon.socket.parent.chmod(0o711)
         daemon.socket.chmod(0o666)
@@ -41,7 +41,7 @@ def test_another_user_is_refused_even_where_the_files_let_him_in(tmp_path: Path)
         script = (
             "import os, socket, sys\n"
             f"os.setuid({NOBODY})\n"
-            "link = socket.socket(socket.AF_UNIX); link.settimeout(30)\n"
+            "link = socket.socket(socket.AF_UNIX); link.settimeout(60)\n"
             "link.connect(sys.argv[1])\n"
             "try:\n"
             "    link.sendall(sys.argv[2].encode() + b'\\n')\n"
@@ -75,7 +75,7 @@ def test_governing_is_for_the_local_socket(daemon: Daemon, token: str, name: str
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
     headers |= {"MCP-Protocol-Version": "2026-07-28", "MCP-Method": "tools/call", "MCP-Name": name}
-    said = httpx.post(url(daemon), json=body, headers=headers, trust_env=False, timeout=30).text
+    said = httpx.post(url(daemon), json=body, headers=headers, trust_env=False, timeout=60).text
     assert "not_local" in said, said
 
 
@@ -96,7 +96,7 @@ def test_a_page_is_given_no_permission(daemon: Daemon, method: str) -> None:
         "Access-Control-Request-Headers": "authorization",
         "Content-Type": "text/plain",
     }
-    answer = httpx.request(method, url(daemon), headers=headers, trust_env=False, timeout=30)
+    answer = httpx.request(method, url(daemon), headers=headers, trust_env=False, timeout=60)
     assert answer.status_code == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
@@ -104,13 +104,13 @@ def test_a_page_is_given_no_permission(daemon: Daemon, method: str) -> None:
 def test_what_a_page_sends_without_an_origin_lacks_the_token(daemon: Daemon) -> None:
     """An image or a link of a page: no Origin, but no token either."""
     for path in ("/mcp", "/", "/metrics", "/mcp/../mcp"):
-        assert httpx.get(url(daemon, path), trust_env=False, timeout=30).status_code == 401
+        assert httpx.get(url(daemon, path), trust_env=False, timeout=60).status_code == 401
 
 
 @pytest.mark.parametrize("header", [b"Bearer \xff\xfe", b"Bearer " + b"x" * 5000, b"\x80"])
 def test_a_strange_token_is_refused_and_nothing_breaks(daemon: Daemon, header: bytes) -> None:
     answer = httpx.get(
-        url(daemon), headers=[(b"Authorization", header)], trust_env=False, timeout=30
+        url(daemon), headers=[(b"Authorization", header)], trust_env=False, timeout=60
     )
     assert answer.status_code == 401
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.daemons import INITIALIZE, Daemon, Lines
+from tests.daemons import INITIALIZE, Daemon, ForkedDaemon, Lines
 from tests.processes import environment
 
 
@@ -46,7 +46,7 @@ def test_clearing_starts_a_new_session_and_keeps_the_memories(daemon: Daemon) ->
 
 
 def test_a_window_holds_the_last_turns_and_survives_a_restart(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path / "data", MEMORYD_MEMORY_CONTEXT_WINDOW_SIZE="2").start()
+    daemon = ForkedDaemon(tmp_path / "data", MEMORYD_MEMORY_CONTEXT_WINDOW_SIZE="2").start()
     try:
         for n in range(7):
             role = "user" if n % 2 == 0 else "assistant"
@@ -76,7 +76,7 @@ def test_a_window_holds_the_last_turns_and_survives_a_restart(tmp_path: Path) ->
 
 
 def test_windows_beyond_the_bound_leave_ram_and_come_back(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path / "data", MEMORYD_MEMORY_MAX_SESSIONS="3").start()
+    daemon = ForkedDaemon(tmp_path / "data", MEMORYD_MEMORY_MAX_SESSIONS="3").start()
     try:
         for n in range(6):
             daemon.tool("add_turn", role="user", content=f"hello {n}", session_id=f"s{n}")
@@ -96,7 +96,7 @@ def test_a_bad_session_id_is_refused(daemon: Daemon, tool: str) -> None:
 
 def test_a_client_of_the_shim_keeps_its_window_over_a_restart(tmp_path: Path) -> None:
     """Without any session_id: the connection is the session, and the client saw only one."""
-    daemon = Daemon(tmp_path / "data").start()
+    daemon = ForkedDaemon(tmp_path / "data").start()
     flags = ["--data-dir", str(daemon.folder), "--socket", str(daemon.socket)]
     shim = subprocess.Popen(
         [sys.executable, "-m", "memoryd", *flags, "mcp"],

@@ -31,7 +31,6 @@ from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE
 from tests.ramstore import RamStore
 
-pytestmark = pytest.mark.anyio
 MOST = 0.25  # seconds of processor time; most take a tenth of it
 MB = 1 << 20
 SIZE = 4 * MB - 1000

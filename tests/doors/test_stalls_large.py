@@ -24,7 +24,6 @@ from memoryd.wiring.engine import open_engine
 from tests.daemons import INITIALIZE
 from tests.doors.test_stalls import MOST, Lag, Wire, line_of, tool
 
-pytestmark = pytest.mark.anyio
 COUNT, BATCH = 6000, 100
 LONG = 2 * MOST  # the heap of a test run is large, and its collections count
 WORDS = "dock kitchen battery charge table lamp window robot arm grip floor plan".split()
@@ -102,6 +101,7 @@ async def measured(call: Any) -> float:
     return lag.longest
 
 
+@pytest.mark.slow
 async def test_no_call_on_a_large_store_holds_up_the_others(tmp_path: Path) -> None:
     found: dict[str, float] = {}
     async with served(tmp_path) as wire:

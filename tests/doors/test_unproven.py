@@ -21,7 +21,6 @@ from memoryd.doors.web import connections
 from memoryd.doors.web.app import serve_web
 from memoryd.settings import DoorSettings
 
-pytestmark = pytest.mark.anyio
 MAX_CONNECTIONS, MAX_UNAUTHENTICATED = 3, 4
 
 

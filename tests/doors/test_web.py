@@ -115,7 +115,6 @@ def test_a_body_over_the_limits_is_refused_before_it_is_parsed(
     assert said in answer.json()["error"]["message"]
 
 
-@pytest.mark.anyio
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     sent: list[Any] = []
 

@@ -15,6 +15,7 @@ from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.ports import Encoder
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
+from tests.one_task import in_one_task
 from tests.ramstore import RamStore
 
 VIENNA = ZoneInfo("Europe/Vienna")
@@ -59,5 +60,5 @@ def start(config: Config, store: RamStore, clock: Clock) -> Start:
 
 @pytest.fixture
 async def engine(start: Start) -> AsyncIterator[Engine]:
-    async with start() as running:
+    async with in_one_task(start()) as running:
         yield running

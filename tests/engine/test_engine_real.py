@@ -28,7 +28,10 @@ from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from memoryd.wiring import engine as wiring
 from memoryd.wiring import model
 from memoryd.wiring.engine import open_engine
+from tests.one_task import in_one_task
 from tests.processes import until
+
+pytestmark = pytest.mark.usefixtures("forked_worker")
 
 SUBJECTS = ["the gardener", "my sister", "our landlord", "the robot", "a neighbour", "the doctor"]
 VERBS = ["repaired", "painted", "forgot", "borrowed", "described", "photographed", "sold"]
@@ -67,7 +70,7 @@ async def in_parallel(jobs: Sequence[Callable[[], Awaitable[object]]], tasks: in
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
-    async with open_engine(configured(tmp_path)) as opened:
+    async with in_one_task(open_engine(configured(tmp_path))) as opened:
         yield opened
 
 
@@ -236,7 +239,7 @@ async def test_types_of_a_callers_own_are_kept_as_plain_ones(tmp_path: Path) -> 
         HIGH = 3
 
     async with open_engine(configured(tmp_path, "hash")) as engine:
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             stored = await engine.store(
                 Text("own"), metadata={"l": Level.HIGH, Text("t"): Text("x")}
             )
@@ -278,7 +281,7 @@ async def test_bge_works_by_naming_it(tmp_path: Path) -> None:
         assert "charging" in page.hits[0].memory.content
 
 
-async def test_a_model_that_is_missing_is_said_and_taken_up_when_it_comes(
+async def test_a_missing_model_is_reported_and_used_once_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = configured(tmp_path / "data")
@@ -315,6 +318,7 @@ async def percentile(engine: Engine, queries: list[str], share: float) -> float:
     return statistics.quantiles(taken, n=100)[round(share * 100) - 1]
 
 
+@pytest.mark.slow
 async def test_a_bulk_store_blocks_neither_the_loop_nor_searches(engine: Engine) -> None:
     """Ratios, not times: to the idle engine and to the time the bulk store takes.
 

@@ -238,7 +238,9 @@ async def test_the_same_fact_under_another_id_is_known(engine: Engine) -> None:
     assert (await engine.import_memory(made(name="tea"))).outcome is Outcome.ADDED
 
 
-async def test_the_expired_are_left_out_and_make_room(engine: Engine, clock: Clock) -> None:
+async def test_expired_memories_are_not_imported_and_do_not_conflict(
+    engine: Engine, clock: Clock
+) -> None:
     assert (await engine.import_memory(made(expires_at=clock.now))).outcome is Outcome.EXPIRED
     assert (await engine.import_memory(made(expires_at=1.0, pinned=True))).outcome is Outcome.ADDED
     await engine.import_memory(made(id="e" * 20, name="short", expires_at=clock.now + 5))

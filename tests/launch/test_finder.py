@@ -25,7 +25,7 @@ from memoryd.launch import start as launch
 from memoryd.launch.start import Finder
 from memoryd.launch.target import Target, may_set_path
 from memoryd.owner import own
-from tests.daemons import Daemon
+from tests.daemons import ForkedDaemon
 
 NOBODY = 65_534
 
@@ -118,7 +118,7 @@ def test_the_session_is_looked_at_without_its_variable(
 
 @pytest.mark.parametrize("moved", ["HOME", "XDG_DATA_HOME"])
 @pytest.mark.parametrize("told", [True, False], ids=["with its variable", "without"])
-def test_who_moved_the_memories_never_meets_those_of_the_session(
+def test_a_moved_data_directory_never_uses_the_daemon_of_the_session(
     home: Path, session: Path, monkeypatch: pytest.MonkeyPatch, moved: str, told: bool
 ) -> None:
     at_home(home, monkeypatch)
@@ -270,7 +270,7 @@ def test_a_socket_of_another_user_is_not_talked_to() -> None:
         os.waitpid(child, 0)
 
 
-def test_the_service_manager_is_knocked_at(data: Path) -> None:
+def test_a_socket_of_the_service_manager_is_connected_to(data: Path) -> None:
     """Before the first activation there is no daemon; its socket is recorded all the same."""
     known(data, data.parent / "managed", MANAGED, pid=0)
     with listening(data.parent / "managed"):
@@ -290,7 +290,7 @@ def test_the_service_manager_is_knocked_at(data: Path) -> None:
         ("listening", launch.SOCKET_TIMEOUT, "nothing answers at its socket"),
     ],
 )
-def test_an_owner_has_its_time_and_is_named_then(
+def test_an_owner_that_does_not_listen_is_named_after_the_timeout(
     data: Path, state: str, patience: float, words: str
 ) -> None:
     with own(data) as owner:
@@ -310,7 +310,7 @@ def test_an_owner_has_its_time_and_is_named_then(
     assert not (data / "daemon.start").exists()  # nothing was started
 
 
-def test_an_owner_at_another_socket_than_the_named_one_is_error_from_wire(data: Path) -> None:
+def test_an_owner_at_another_socket_than_the_named_one_is_refused(data: Path) -> None:
     with own(data) as owner:
         owner.listening(str(data / "there"), managed=False)
         given = {"--data-dir": str(data), "--socket": str(data / "here")}
@@ -360,7 +360,7 @@ def attempts(looking: Finder) -> None:
             looking._child.wait()
 
 
-def test_looking_at_a_lock_refuses_nobody(data: Path) -> None:
+def test_testing_a_lock_does_not_take_it(data: Path) -> None:
     """The moment in which a lock is looked at costs a daemon that starts nothing."""
     with own(data):
         assert daemon_record.lock_holder(data) == os.getpid()
@@ -381,7 +381,7 @@ def test_looking_at_a_lock_refuses_nobody(data: Path) -> None:
 
 
 async def test_a_client_refuses_the_daemon_of_other_memories(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path / "served").start()
+    daemon = ForkedDaemon(tmp_path / "served").start()
     try:
         async with Client(daemon.socket, data_dir=daemon.folder) as memory:
             assert (await memory.status())["data_dir"] == str(daemon.folder)

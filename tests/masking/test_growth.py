@@ -53,6 +53,7 @@ def spent(work: Callable[[str], object], text: str) -> float:
     return min(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [mask, terms, numbers, as_data])
 def test_time_grows_with_the_length_and_not_faster(work: Callable[[str], object]) -> None:
     found = {}

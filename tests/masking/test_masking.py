@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-import time
 from typing import Any
 
 import pytest
@@ -408,11 +407,9 @@ def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
     assert costs_its_length(mask, piece)
 
 
-def test_a_long_value_costs_no_more_than_its_length() -> None:
-    start = time.process_time()
-    for value in ("key" * 34_000 + "!", "a." * 50_000 + "!", "a-" * 50_000, "/a" * 50_000 + "!"):
-        mask("password=" + value)
-    assert time.process_time() - start < 2
+@pytest.mark.parametrize("piece", ["key", "a.", "a-", "/a"])
+def test_a_long_value_costs_no_more_than_its_length(piece: str) -> None:
+    assert costs_its_length(lambda text: mask(f"password={text}!"), piece)
 
 
 @pytest.mark.parametrize(

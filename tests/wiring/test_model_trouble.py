@@ -92,7 +92,7 @@ async def test_any_error_leaves_words_and_is_logged_by_its_type(
     assert SECRET not in str(logs)
 
 
-async def test_a_model_that_comes_late_to_a_store_of_none_asks_for_a_restart(
+async def test_a_late_model_for_a_store_without_vectors_asks_for_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its vectors must not get into a store that was opened without knowing them."""
@@ -196,7 +196,7 @@ async def test_a_previous_model_that_does_not_load_is_passed_over(
     assert "previous_model_missing" in events()
 
 
-async def test_previous_vectors_that_cannot_be_used_are_passed_over(
+async def test_vectors_of_the_previous_model_that_cannot_be_used_are_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged() as events:

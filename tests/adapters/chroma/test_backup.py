@@ -29,7 +29,9 @@ from tests.adapters.chroma.test_contract import (
     assert_same,
     record,
 )
-from tests.daemons import Daemon
+from tests.daemons import Daemon, ForkedDaemon
+
+pytestmark = pytest.mark.usefixtures("forked_worker")
 
 SETTINGS = StoreSettings(sync_threshold=10)
 
@@ -153,7 +155,7 @@ async def test_a_backup_is_of_one_moment(tmp_path: Path) -> None:
     assert contents == {f"m{n}": f"content of m{n}" for n in range(1200)}
 
 
-async def test_older_backups_go_and_an_unchanged_store_makes_none(tmp_path: Path) -> None:
+async def test_old_backups_are_deleted_and_an_unchanged_store_makes_none(tmp_path: Path) -> None:
     files = tmp_path / "files"
     async with open_chroma(SETTINGS, tmp_path / "a", IDENTITY) as store:
         assert await store.backup(files, keep=2, if_changed=True) is None  # empty
@@ -208,6 +210,7 @@ def test_many_backups_in_a_day_leave_those_of_the_days_before(tmp_path: Path) ->
     assert all_in(tmp_path) == [*week[2:], today[-1], *later]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", ["Europe/Berlin", "America/New_York", "UTC"])
 def test_over_a_year_the_last_of_each_of_the_last_seven_days_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
@@ -250,11 +253,12 @@ def test_what_counts_is_which_was_made_later_not_what_its_clock_said(tmp_path: P
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    made = Daemon(tmp_path / "data").start()
+    made = ForkedDaemon(tmp_path / "data").start()
     yield made
     made.stop()
 
 
+@pytest.mark.slow
 def test_the_verbs_back_up_purge_and_restore(
     daemon: Daemon, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:

@@ -19,7 +19,10 @@ from memoryd.errors import StoreMismatch, StoreUnavailable
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Identity, Passage, Record, Store
 from memoryd.settings import StoreSettings
+from tests.one_task import in_one_task
 from tests.ramstore import RamStore
+
+pytestmark = pytest.mark.usefixtures("forked_worker")
 
 DIMENSION = 8
 IDENTITY = Identity("test-model", DIMENSION)
@@ -53,7 +56,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "ram":
         yield RamStore()
         return
-    async with make_place(request.param, request, tmp_path).open() as opened:
+    async with in_one_task(make_place(request.param, request, tmp_path).open()) as opened:
         yield opened
 
 

@@ -19,7 +19,10 @@ from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 from tests.daemons import Daemon
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes"),
+]
 SETTINGS = StoreSettings(sync_threshold=5)
 
 

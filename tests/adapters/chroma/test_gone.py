@@ -15,6 +15,8 @@ from memoryd.errors import StoreError
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
 SETTINGS = StoreSettings(sync_threshold=10)
 DATABASE = "chroma.sqlite3"
 

@@ -11,6 +11,8 @@ from memoryd.adapters.chroma.store import open_chroma
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
 
 @pytest.fixture(params=[3, 12, 130])
 async def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
@@ -34,7 +36,7 @@ async def test_a_whole_index_is_not_torn_and_survives_the_scrub(folder: Path) ->
         assert (await store.status())["set_aside"] == []
 
 
-async def test_an_old_header_beside_new_files_is_torn(folder: Path) -> None:
+async def test_an_old_header_with_new_files_is_detected(folder: Path) -> None:
     path = next((folder / "store").glob("*/header.bin"))
     data = bytearray(path.read_bytes())
     version, offset, most, count, size = HEADER.unpack_from(data)

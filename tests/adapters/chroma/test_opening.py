@@ -21,6 +21,8 @@ from tests.adapters.chroma import odd_worker
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 from tests.processes import is_running, until
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = StoreSettings(sync_threshold=10)
 COUNT = 25
 
@@ -143,7 +145,7 @@ async def test_a_check_that_nobody_waits_for_ends_at_the_next_page(
 
 
 @pytest.mark.parametrize("crashes", [1, 2])
-async def test_a_reader_that_crashes_again_is_evidence(
+async def test_a_worker_that_crashes_twice_while_reading_counts_as_damage(
     folder: Path, control: Path, crashes: int
 ) -> None:
     (control / odd_worker.CRASHES).write_text(str(crashes))

@@ -25,6 +25,8 @@ from tests.adapters.chroma.test_contract import (
     record,
 )
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked_worker")]
+
 SETTINGS = StoreSettings(sync_threshold=10)
 DATABASE = "chroma.sqlite3"
 

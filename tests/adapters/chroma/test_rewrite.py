@@ -109,7 +109,7 @@ async def test_writes_during_a_rewrite_are_in_the_new_store(tmp_path: Path) -> N
         assert (await store.status())["rows"] == rows
 
 
-async def test_it_compacts_when_the_dead_outnumber_the_living(tmp_path: Path) -> None:
+async def test_it_compacts_when_dead_rows_outnumber_live_ones(tmp_path: Path) -> None:
     settings = StoreSettings(compact_rows=10)
     async with open_chroma(settings, tmp_path, IDENTITY) as store:
         for n in range(30):
@@ -134,7 +134,7 @@ async def test_any_dead_row_is_gone_after_some_hours(tmp_path: Path) -> None:
         assert await store.compact()
 
 
-async def test_a_worker_killed_during_a_rewrite_is_not_noticed(
+async def test_a_worker_killed_during_a_rewrite_is_replaced_without_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_chroma(StoreSettings(), tmp_path, IDENTITY) as store:
@@ -165,7 +165,9 @@ async def test_a_server_cannot_be_rewritten_and_says_so(tmp_path: Path, chroma_s
 
 
 @pytest.mark.parametrize("job", ["purge", "backup"])
-async def test_what_a_cancelled_job_left_goes_at_the_next_sweep(tmp_path: Path, job: str) -> None:
+async def test_files_of_a_cancelled_job_are_removed_at_the_next_sweep(
+    tmp_path: Path, job: str
+) -> None:
     """The caller was killed during the job."""
     data, files = tmp_path / "data", tmp_path / "files"
     async with open_chroma(StoreSettings(), data, IDENTITY) as store:

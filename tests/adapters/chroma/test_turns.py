@@ -13,7 +13,8 @@ from memoryd.fair import CALLER
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import Place, record
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
 FLOOD, ROWS = 20, 100
 
 

@@ -107,6 +107,7 @@ async def test_writes_in_flight_when_the_worker_dies_are_retried(tmp_path: Path)
         assert await pid_of(store) != pid
 
 
+@pytest.mark.slow
 async def test_a_call_that_kills_every_worker_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +128,7 @@ async def test_a_call_that_kills_every_worker_is_an_error(
         assert {r.memory.id for r in await store.get(["kept", "later"])} == {"kept", "later"}
 
 
+@pytest.mark.slow
 async def test_two_processes_never_have_one_store_open(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
@@ -139,7 +141,8 @@ async def test_two_processes_never_have_one_store_open(
     assert str(tmp_path) in refused.value.message
 
 
-async def test_the_worker_goes_with_its_killed_daemon(
+@pytest.mark.slow
+async def test_the_worker_ends_with_its_killed_daemon(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     owner, worker = start_owner(tmp_path)
@@ -150,7 +153,8 @@ async def test_the_worker_goes_with_its_killed_daemon(
         assert await store.count() == 0
 
 
-async def test_killed_while_writing_the_worker_goes_and_nothing_acknowledged_is_lost(
+@pytest.mark.slow
+async def test_a_daemon_killed_while_writing_ends_its_worker_and_loses_nothing_acknowledged(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     owner, worker = start_owner(tmp_path, busy=True)
@@ -165,7 +169,8 @@ async def test_killed_while_writing_the_worker_goes_and_nothing_acknowledged_is_
         assert found == set(acknowledged)
 
 
-async def test_an_orphan_that_cannot_go_keeps_the_store_to_itself(
+@pytest.mark.slow
+async def test_an_orphaned_worker_that_cannot_end_keeps_the_lock(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     """Daemon killed, worker stopped: the lock is still held, so nobody else opens the store."""
@@ -186,6 +191,7 @@ async def test_an_orphan_that_cannot_go_keeps_the_store_to_itself(
         assert await store.count() == 0
 
 
+@pytest.mark.slow
 async def test_a_killed_worker_frees_the_store_for_a_new_daemon(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:

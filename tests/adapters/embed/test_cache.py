@@ -55,6 +55,7 @@ def test_a_folder_whose_recipe_changed_is_prepared_again(tiny: Path, tmp_path: P
     assert resolve(str(tiny), tmp_path / "cache").max_tokens == 16
 
 
+@pytest.mark.slow
 def test_processes_that_prepare_at_once_all_succeed(tiny: Path, tmp_path: Path) -> None:
     """Of several preparations at the same time one is kept, and all use it."""
     program = (

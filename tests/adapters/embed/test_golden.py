@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import onnxruntime
+import pytest
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
@@ -29,6 +30,7 @@ def test_minilm_equals_sentence_transformers(minilm_encoder: OnnxEncoder) -> Non
     assert (found * wanted).sum(axis=1).min() >= ENOUGH
 
 
+@pytest.mark.slow
 def test_prepared_bge_equals_its_published_graph(bge: Prepared) -> None:
     """Ours against a plain run of the published file: first token, length one."""
     folder = find_folder("bge-small-en-v1.5", cache_dir() / "models", allow_download=True)

@@ -30,7 +30,7 @@ def test_a_query_goes_before_the_bulk_batches_that_wait() -> None:
         with lock.bulk():
             order.append(f"bulk {number}")
             running.set()
-            assert free.wait(10)
+            assert free.wait(60)
 
     def query() -> None:
         with lock.query():
@@ -38,15 +38,15 @@ def test_a_query_goes_before_the_bulk_batches_that_wait() -> None:
 
     threads = [threading.Thread(target=bulk, args=(number,)) for number in range(4)]
     threads[0].start()
-    assert running.wait(10)
+    assert running.wait(60)
     threads.append(threading.Thread(target=query))
     for thread in threads[1:]:
         thread.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not lock._next.locked():  # until the query stands in line
         assert time.monotonic() < deadline
     free.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert order[:2] == ["bulk 0", "query"]
     assert len(order) == 5

@@ -33,7 +33,7 @@ class Recorder(HashEncoder):
     def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
         self.calls.append(list(texts))
         if not query:
-            self.gate.wait(30)
+            self.gate.wait(60)
         return self.bend(super().encode(texts))
 
 
@@ -89,7 +89,7 @@ async def test_a_query_does_not_wait_for_documents() -> None:
         for n in range(200):
             tasks.start_soon(embedding.document, f"text {n}")
         await until(lambda: len(encoder.calls) >= 2)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             assert await embedding.query("quick question") is not None
         encoder.gate.set()
 

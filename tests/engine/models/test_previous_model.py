@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.lowlevel
@@ -18,13 +19,14 @@ from memoryd.engine.updates import Updates
 from memoryd.model import lead_of, said_key
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
+from tests.one_task import in_one_task
 
 QUERIES = ("robot hall", "green tea", "harbour story")
 BEFORE = HashEncoder(dimension=48, max_words=20)  # another model than the one to come
 
 
-@pytest.fixture
-async def changing(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
+@asynccontextmanager
+async def change(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
     """An engine whose memories all wait, with the vectors of the previous model for most."""
     async with start(None) as engine, anyio.create_task_group() as tasks:
         saved = {}
@@ -41,6 +43,12 @@ async def changing(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
         await engine.complete_previous_model(previous)
         yield engine, previous
         tasks.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def changing(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
+    async with in_one_task(change(start)) as opened:
+        yield opened
 
 
 def check(engine: Engine, previous: PreviousModel) -> None:
@@ -96,7 +104,7 @@ async def test_the_same_text_twice_at_once(changing: tuple[Engine, PreviousModel
     check(engine, previous)
 
 
-async def test_what_goes_while_vectors_are_placed_leaves_none(
+async def test_a_memory_forgotten_while_vectors_are_loaded_leaves_none(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoryd.engine.models.previous_model.PACE", 1)
@@ -132,7 +140,7 @@ async def test_a_search_uses_the_previous_model_until_every_memory_has_a_vector(
     assert (await engine.search("robot")).warnings == ()
 
 
-async def test_a_call_that_is_under_way_ends_before_it_goes(
+async def test_a_running_call_ends_before_the_previous_model_is_dropped(
     changing: tuple[Engine, PreviousModel],
 ) -> None:
     _, previous = changing

@@ -16,7 +16,9 @@ KEYS = st.lists(st.floats(0.0, 1.5), min_size=1, max_size=30)
 
 
 @given(KEYS, st.floats(0.0, 1.0), st.randoms(use_true_random=False))
-def test_marks_reorder_and_lose_nothing(keys: list[float], weight: float, pick: object) -> None:
+def test_rerank_scores_reorder_and_lose_nothing(
+    keys: list[float], weight: float, pick: object
+) -> None:
     keys.sort(reverse=True)
     marks = [pick.random() for _ in keys]  # type: ignore[attr-defined]
     order = reordered(keys, marks, weight)
@@ -24,13 +26,13 @@ def test_marks_reorder_and_lose_nothing(keys: list[float], weight: float, pick: 
 
 
 @given(KEYS)
-def test_marks_without_a_say_change_nothing(keys: list[float]) -> None:
+def test_rerank_scores_without_weight_change_nothing(keys: list[float]) -> None:
     keys.sort(reverse=True)
     marks = [n / len(keys) for n in range(len(keys))]
     assert reordered(keys, marks, 0.0) == list(range(len(keys)))
 
 
-def test_marks_with_the_only_say_are_the_order() -> None:
+def test_rerank_scores_with_full_weight_are_the_order() -> None:
     assert reordered([0.9, 0.8, 0.7, 0.6], [0.1, 0.9, 0.0, 1.0], 1.0) == [3, 1, 0, 2]
 
 
@@ -45,7 +47,7 @@ def test_largest_is_a_stable_sort_cut_off(values: list[float], count: int) -> No
     st.lists(st.tuples(st.integers(0, 3), st.floats(0.0, 1.5, width=32)), max_size=30),
     st.floats(0.0, 1.0),
 )
-def test_the_best_of_a_session_draws_the_rest_but_not_beyond_itself(
+def test_the_session_boost_raises_no_result_above_the_best(
     given: list[tuple[int, float]], share: float
 ) -> None:
     sessions = np.array([session for session, _ in given], dtype=np.int64)

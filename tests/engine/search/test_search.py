@@ -129,7 +129,7 @@ async def test_a_brief_reply_to_a_brief_question_gets_a_larger_boost(engine: Eng
     assert asked > at_length
 
 
-async def test_the_best_match_of_a_session_lifts_what_was_said_with_it(engine: Engine) -> None:
+async def test_the_session_boost_raises_results_of_the_best_session(engine: Engine) -> None:
     for n in range(20):
         await engine.store(f"note {n} about {FILLER[n % 4]}")
     await engine.add_turn("user", "The robot repaired the red tractor in the barn.", "farm")
@@ -154,7 +154,7 @@ async def test_forgetting_a_message_takes_its_words_from_its_neighbours(engine: 
     assert hit.why.lexical == hit.why.neighbour == 0.0
 
 
-async def test_the_one_who_is_named_comes_first(engine: Engine) -> None:
+async def test_messages_of_the_named_speaker_come_first(engine: Engine) -> None:
     await engine.add_turn("user", "I planted tomatoes in spring", "s", "Anna")
     await engine.add_turn("user", "I planted tomatoes in spring", "t", "Tom")
     page = await engine.search("What did Tom plant in spring?", explain=True)
@@ -163,7 +163,7 @@ async def test_the_one_who_is_named_comes_first(engine: Engine) -> None:
     assert page.hits[0].why.speaker > 0
 
 
-async def test_new_pinned_and_sure_memories_are_nudged_but_bury_nothing(
+async def test_new_pinned_and_certain_memories_get_a_small_boost_only(
     engine: Engine, clock: Clock
 ) -> None:
     old = await engine.store("the robot charges in the hall at night", metadata={"n": 1})

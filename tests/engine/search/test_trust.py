@@ -67,7 +67,7 @@ def test_the_nearest_memories_are_few_of_a_small_store() -> None:
     assert fuse(view, signals, SearchSettings(), 1).slots.tolist() == [299]
 
 
-def test_words_are_silent_where_the_nearest_share_none() -> None:
+def test_words_have_no_weight_where_the_nearest_share_none() -> None:
     near = [(f"boat moored at pier {n}", 0.5) for n in range(70)]
     far = [(f"letter {n} about the vessel", 0.1) for n in range(229)]
     index = filled([*near, *far, ("the vessel in the letter", 0.2)])
