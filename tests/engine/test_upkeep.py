@@ -246,3 +246,31 @@ async def test_a_purge_takes_what_has_expired_with_it(
     clock.now += 2
     await engine.purge()
     assert (store.records, store.purges) == ({}, 1)
+
+
+async def test_a_store_that_fails_while_memories_get_their_vectors_does_not_end_the_engine(
+    start: Start, store: RamStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several fail at the same time, which was one error too many for the loop."""
+    async with start(None) as engine:
+        for n in range(5):
+            await engine.store(f"stored without a model {n}")
+    together, failed = anyio.Event(), 0
+
+    async def fail(*given: object, **options: object) -> None:
+        nonlocal failed
+        failed += 1
+        if failed == 2:
+            together.set()
+        await together.wait()
+        raise StoreError("The database is damaged.")
+
+    with anyio.fail_after(60):
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "put", fail)
+            async with start() as engine:
+                await together.wait()
+                await anyio.wait_all_tasks_blocked()
+                assert len((await engine.search("stored without a model")).hits) == 5
+        async with start() as engine:
+            await until(lambda: engine.state()["pending_vectors"] == 0)
