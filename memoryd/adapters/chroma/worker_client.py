@@ -97,7 +97,7 @@ class WorkerClient:
         identity: Identity,
         restore: Restore | None = None,
         *,
-        remodelling: bool = False,
+        any_model: bool = False,
         progress: Watch | None = None,
         backups: Path | None = None,
     ) -> None:
@@ -108,7 +108,7 @@ class WorkerClient:
             "identity": identity,
             "owner": os.getpid(),
             "restore": restore,
-            "remodelling": remodelling,
+            "any_model": any_model,
             "reopening": False,
             "crashes": 0,
         }
@@ -146,7 +146,7 @@ class WorkerClient:
 
     @property
     def made_for(self) -> Identity:
-        """Whose vectors the store holds."""
+        """Whose vectors the store held when this worker opened it."""
         found: Identity = self.facts["made_for"]
         return found
 
