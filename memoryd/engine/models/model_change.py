@@ -69,12 +69,13 @@ class ModelChange:
 
     def state(self) -> ChangeState:
         """For `status`."""
-        done = len(self._filling.index) if self._filling else 0
         total = len(self._parts.index)
+        done = len(self._filling.index) if self._filling else total * self._is_over
         return ChangeState(self._to, min(done, total), total, self._trouble())
 
     async def run(self, encoder: Encoder) -> None:
         """Do the whole change to this model. A failure is logged, and tried again later."""
+        self._to = encoder.model
         while not self._is_over:
             self._trouble = str  # ""
             try:
@@ -106,7 +107,8 @@ class ModelChange:
                 tasks.cancel_scope.cancel()
         finally:
             self._filling = None
-        log.info("model_changed", to=encoder.model, memories=len(index))
+        facts = {"memories": len(index), "embedded": filling.added}
+        log.info("model_changed", to=encoder.model, **facts)
 
     def _switch(self, index: Index, encoder: Encoder) -> None:
         """One step: there is no await in it."""
@@ -138,6 +140,7 @@ class _Filling:
         self._embedding = embedding
         self._gate = Gate()  # closed while nothing may be added
         self.index = index
+        self.added = 0
 
     async def fill_until_few(self) -> None:
         """Fill it until only few memories are changed during a pass."""
@@ -189,6 +192,7 @@ class _Filling:
             if live.revision(memory.id) == revision and live.get(memory.id) is memory:
                 await self._store.put(record, new=True)
                 self.index.put(record, terms)
+                self.added += 1
 
 
 async def _paced(items: Iterable[Item]) -> AsyncIterator[Item]:
