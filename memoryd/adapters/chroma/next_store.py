@@ -7,6 +7,7 @@ and only its worker can read those.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from memoryd.errors import MemorydError, StoreError
 from memoryd.ports import Identity, Store
 from memoryd.settings import StoreSettings
 
-RETRY = 1.0  # seconds between attempts to find out which store is live
+ATTEMPTS, RETRY = 10, 1.0  # to find out which store is live; seconds between two
 
 
 class ChromaNextStore:
@@ -78,11 +79,12 @@ class ChromaNextStore:
                 raise
 
     async def _live_identity(self) -> Identity:
-        while True:
-            try:
+        for _ in range(ATTEMPTS):
+            with contextlib.suppress(MemorydError):
                 return await self._live.read_identity()
-            except MemorydError:
-                await anyio.sleep(RETRY)
+            await anyio.sleep(RETRY)
+        # Vectors of one model must not get into the store of another: end rather than guess.
+        raise SystemExit("memoryd: the store cannot be opened after the change of its model")
 
     async def discard(self) -> None:
         await self._live.drop_next()

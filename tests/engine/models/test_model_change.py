@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -131,8 +132,9 @@ async def test_searches_and_writes_across_the_switch_never_mix_two_models(
         n = 0
         while not over.is_set():
             n += 1
-            stored = await engine.store(f"caller {number} says {n}")
-            page = await engine.search(f"caller {number} says {n}", min_score=0.0)
+            text = f"caller{number} says word{n} of {secrets.token_hex(8)}"
+            stored = await engine.store(text)
+            page = await engine.search(text, min_score=0.0)
             assert page.hits[0].memory.id == stored.memory.id
             await engine.forget(stored.memory.id)
 
