@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -301,6 +302,22 @@ async def test_backup_compaction_and_sweep_during_a_change(tmp_path: Path) -> No
     await restore_backup(using(tmp_path, BGE), Path(made.path), replace=True)
     async with open_engine(using(tmp_path, BGE)) as engine:
         assert (engine.state()["pending_vectors"], engine.state()["model_change"]) == (0, None)
+
+
+async def test_a_rescue_during_a_change(tmp_path: Path) -> None:
+    """The rescued store has the old model, and the change goes on."""
+    await fill(using(tmp_path, MINILM))
+    async with changing(tmp_path) as (engine, model):
+        shutil.rmtree(tmp_path / "store")
+        assert (await engine.rescue()).memories == COUNT
+        assert (await engine.store_status())["model"] == MINILM
+        assert await best(engine) == DOCK
+        model.go.set()
+        await changed(engine)
+        assert await best(engine) == DOCK
+    async with open_engine(using(tmp_path, BGE)) as engine:
+        assert engine.count == COUNT
+        assert await best(engine) == DOCK
 
 
 async def test_a_restore_throws_the_next_store_away(tmp_path: Path) -> None:

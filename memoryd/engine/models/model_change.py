@@ -102,8 +102,10 @@ class ModelChange:
                     async with parts.gate.closed():
                         await filling.fill()
                         await opened.aclose()
-                        await self._next_store.replace(identity)
-                        self._switch(index, encoder)
+                        # A cancellation in between would leave store and index of two models.
+                        with anyio.CancelScope(shield=True):
+                            await self._next_store.replace(identity)
+                            self._switch(index, encoder)
                 tasks.cancel_scope.cancel()
         finally:
             self._filling = None

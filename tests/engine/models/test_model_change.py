@@ -20,7 +20,7 @@ from memoryd.engine.models import model_change
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.errors import EmbedError
 from memoryd.model import lead_of
-from memoryd.ports import Record
+from memoryd.ports import Identity, Record
 from memoryd.settings import Config
 from tests.engine.conftest import Clock
 from tests.processes import until
@@ -147,6 +147,27 @@ async def test_searches_and_writes_across_the_switch_never_mix_two_models(
             for _ in range(100):
                 await anyio.lowlevel.checkpoint()
             over.set()
+    assert_all_by(NEW, engine, store)
+
+
+async def test_a_stop_during_the_swap_does_not_separate_store_and_index(
+    engine: Engine, store: RamStore, next_store: RamNextStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, is_swapping = next_store.replace, anyio.Event()
+
+    async def slow(identity: Identity) -> None:
+        is_swapping.set()
+        for _ in range(10):
+            await anyio.lowlevel.checkpoint()
+        await replace(identity)
+
+    monkeypatch.setattr(next_store, "replace", slow)
+    async with changing(engine, next_store) as change, anyio.create_task_group() as tasks:
+        tasks.start_soon(change.run, NEW)
+        with anyio.fail_after(60):
+            await is_swapping.wait()
+        tasks.cancel_scope.cancel()
+    await engine.store("said after the switch")
     assert_all_by(NEW, engine, store)
 
 
