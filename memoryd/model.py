@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from difflib import get_close_matches
 from enum import StrEnum
-from hashlib import blake2b
 from typing import Any
 
 from memoryd.errors import InvalidInput
@@ -198,12 +197,6 @@ def lead_of(memory: Memory) -> str:
     """The prefix that a model reads before the text: the speaker."""
     speaker = who(memory)
     return f"{speaker}: " if speaker else ""
-
-
-def said_key(memory: Memory) -> int:
-    """A stable hash of the text that a model reads for a memory."""
-    said = lead_of(memory) + memory.content
-    return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big")
 
 
 def identical(one: Memory, other: Memory) -> bool:

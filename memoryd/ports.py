@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -232,3 +233,22 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Flush and release the store; closing twice is harmless."""
+
+
+class NextStore(Protocol):
+    """The place of a second store, which is filled beside the live one and then replaces it."""
+
+    def open(self, identity: Identity) -> AbstractAsyncContextManager[Store]:
+        """The next store for vectors of this model, open inside the block, with what is already in
+        it. Raises StoreError."""
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """No backup, purge, compaction or rescue of the live store runs inside the block."""
+
+    async def replace(self, identity: Identity) -> None:
+        """Replace the live store by the next one, which is closed and holds the same memories. Call
+        inside `alone`, while nothing is written. After a kill one of the two is live, whole. Raises
+        StoreError; then the live store is as it was."""
+
+    async def discard(self) -> None:
+        """Delete its files, if there are any."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from copy import deepcopy
 from pathlib import Path
 
+import anyio
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.ports import Backup, Record
+from memoryd.ports import Backup, Identity, Record, Store
 
 
 class RamStore:
@@ -84,3 +86,26 @@ class RamStore:
 
     async def close(self) -> None:
         pass
+
+
+class RamNextStore:
+    """See `memoryd.ports.NextStore`. The records of `live` become those of `store`."""
+
+    def __init__(self, live: RamStore) -> None:
+        self.live, self.store = live, RamStore()
+        self._alone = anyio.Lock()
+
+    @asynccontextmanager
+    async def open(self, identity: Identity) -> AsyncIterator[Store]:
+        yield self.store
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        async with self._alone:
+            yield
+
+    async def replace(self, identity: Identity) -> None:
+        self.live.records = self.store.records
+
+    async def discard(self) -> None:
+        self.store = RamStore()

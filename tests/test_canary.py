@@ -127,7 +127,9 @@ class Cage:
     def written(self) -> Iterator[tuple[Path, bytes]]:
         """Every file under this home but those that are to hold memories, and our own."""
         data = self.home.data
-        kept = [data / name for name in ("store", "store.new", "store.old", "backups")]
+        kept = [
+            data / name for name in ("store", "store.new", "store.old", "store.next", "backups")
+        ]
         kept += [data / "index.snapshot", self.home.path / "planted", self.home.path / "mine"]
         for path in self.home.path.rglob("*"):
             if path.is_file() and not any(path.is_relative_to(place) for place in kept):

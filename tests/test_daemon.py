@@ -143,9 +143,9 @@ def test_another_model_in_the_configuration_takes_the_store_over(daemon: Daemon)
     daemon.stop()
     other = Daemon(daemon.folder, MEMORYD_EMBEDDING_BACKEND="onnx").start()
     try:
-        while other.status()["pending_vectors"]:
+        while (status := other.status())["model_change"]:
             pass
-        assert other.status()["store"]["model"] == "all-MiniLM-L6-v2"
+        assert status["model"] == status["store"]["model"] == "all-MiniLM-L6-v2"
         found = other.tool(
             "search_memories", query="where can it refill its battery?", min_score=0.1
         )

@@ -40,9 +40,9 @@ PRECIOUS = "not to be written to"
 PLENTY = 60.0  # seconds for a process that must not wait for a pipe
 NAMES = (  # of the data directory, in the order in which they are met
     *("daemon.lock", "daemon.start", "daemon.json", "daemon.log", "daemon.log.1", "lock", "token"),
-    *("clock.json", "clock.json.part", "index.snapshot", "index.new", "previous.vectors", "probe"),
-    *("store", "store.made", "store.new", "store.old", "store.trash", "store/chroma.sqlite3"),
-    "store/opening",
+    *("clock.json", "clock.json.part", "index.snapshot", "index.new", "probe"),
+    *("store", "store.made", "store.new", "store.old", "store.next", "store.trash"),
+    *("store/chroma.sqlite3", "store/opening"),
     *("store/clean", "store/rewritten.json", "store/rewritten.json.part", "backups"),
     "backups/memoryd-000001-20260101-000000-000.jsonl.gz",
 )

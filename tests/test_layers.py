@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,30 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 60, node.name
+
+
+# Words of a change of model. The engine serves one model; only the job beside it knows of another.
+CHANGE = re.compile(
+    r"model[_ ]?change|change of (the )?model|(previous|former|next|other|new|old)[_ ]model"
+    r"|next[_ ]?store|remodel",
+    re.IGNORECASE,
+)
+MAY_KNOW = ("engine/engine.py", "engine/models/")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "engine").rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_only_its_own_module_knows_of_a_change_of_model(path: Path) -> None:
+    """Search, commits, index, upkeep and the rest have one model, whichever it is."""
+    if not str(path.relative_to(PACKAGE)).startswith(MAY_KNOW):
+        assert CHANGE.findall(path.read_text()) == []
+        assert not any("model_change" in name for name in imports(path))
+
+
+def test_the_test_sees_who_knows_of_a_change_of_model() -> None:
+    for name in ("engine/engine.py", "engine/models/model_change.py"):
+        assert CHANGE.search((PACKAGE / name).read_text())
 
 
 def test_the_test_sees_a_wrong_arrow(tmp_path: Path) -> None:

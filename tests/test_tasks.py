@@ -15,6 +15,16 @@ async def fail(error: Exception, together: anyio.Event) -> None:
     raise error
 
 
+async def failing(errors: list[Exception]) -> None:
+    """Run a task group in which each task fails with one of the errors."""
+    together = anyio.Event()
+    async with task_group() as tasks:
+        for error in errors:
+            tasks.start_soon(fail, error, together)
+        await anyio.wait_all_tasks_blocked()
+        together.set()
+
+
 @pytest.mark.parametrize(
     ("errors", "raised"),
     [
@@ -26,18 +36,13 @@ async def fail(error: Exception, together: anyio.Event) -> None:
 async def test_errors_of_a_failing_store_are_one_error(
     errors: list[Exception], raised: type[Exception]
 ) -> None:
-    together = anyio.Event()
     with pytest.raises(raised):
-        async with task_group() as tasks:
-            for error in errors:
-                tasks.start_soon(fail, error, together)
-            await anyio.wait_all_tasks_blocked()
-            together.set()
+        await failing(errors)
 
 
 async def test_the_cause_of_an_error_is_kept() -> None:
+    error = StoreError("full")
+    error.__cause__ = OSError(28, "no space")
     with pytest.raises(StoreError) as caught:
-        async with task_group() as outer, task_group() as inner:
-            assert outer is not inner
-            raise StoreError("full") from OSError(28, "no space")
+        await failing([error])
     assert isinstance(caught.value.__cause__, OSError)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from memoryd.ports import Piece
 
 MAGIC = b"memoryd index 2\n"
-PREVIOUS_VECTORS = "previous.vectors"  # of the previous model, until the new one has embedded all
 TAIL = struct.Struct("!QI")  # the end of the file: length and checksum of the table of contents
 FLUSH = 32 << 20  # bytes between two calls of fsync, so that none takes long
 

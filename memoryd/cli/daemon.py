@@ -202,9 +202,10 @@ def _facts(found: Status) -> dict[str, str]:
         facts["sessions"] = f"{found.get('sessions', 0)} at hand"
         facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
     if pending := found.get("pending_vectors"):
-        previous = found.get("previous_model")
-        meanwhile = f"{previous} searches until all have one" if previous else "found by words only"
-        facts["not embedded"] = f"{pending}, {meanwhile}"
+        facts["not embedded"] = f"{pending}, found by words only"
+    if change := found.get("model_change"):
+        share = f"{change['done']} of {change['total']} memories have a vector of {change['to']}"
+        facts["model change"] = f"waits: {change['trouble']}" if change["trouble"] else share
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
     facts |= _store_facts(found.get("store", {}))

@@ -131,6 +131,15 @@ class ClockDoubt(TypedDict):
     seconds_left: int
 
 
+class ModelChange(TypedDict):
+    """A change to the model `to`: how many memories have its vector; why it waits, or empty."""
+
+    to: str
+    done: int
+    total: int
+    trouble: str
+
+
 class CallFigures(TypedDict):
     """The calls of a tool since the start, and percentiles of the latest ones."""
 
@@ -160,8 +169,8 @@ class Status(TypedDict):
     sessions: NotRequired[int]
     pending_vectors: NotRequired[int]
     model: NotRequired[str | None]
-    previous_model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
+    model_change: NotRequired[ModelChange | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]
 

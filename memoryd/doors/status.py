@@ -58,7 +58,10 @@ class Status:
             why = self._readiness.error
             return found | ({"store": {"error": render.error(why)}} if why else {})
         state = engine.state()
-        if so_far is None and state["pending_vectors"] and state["model"]:
+        if so_far is None and (change := state["model_change"]):
+            share = Progress("changing the model", change["done"], change["total"])
+            found["progress"] = asdict(share)
+        elif so_far is None and state["pending_vectors"] and state["model"]:
             embedded = engine.count - state["pending_vectors"]
             found["progress"] = asdict(Progress("embedding", embedded, engine.count))
         if state["next_expiry"] is not None:

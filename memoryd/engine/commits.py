@@ -19,10 +19,8 @@ PACE = 20  # memories removed from the index before the event loop runs other ta
 
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
-    """The passages of a memory with their vectors; the previous model, if it searches, embeds it
-    too. Call before taking any lock: it may wait for the model."""
-    if previous := parts.embedding.previous_model:
-        await previous.prepare(memory)
+    """The passages of a memory with their vectors. Call inside the gate, where the commit must be
+    too, and before taking the lock of a key: it may wait for the model."""
     return await parts.embedding.document(memory.content, lead_of(memory))
 
 
@@ -46,9 +44,6 @@ async def commit(parts: Parts, record: Record) -> None:
         await parts.store.put(record, new=not known)
         try:
             parts.index.put(record, found)
-            slot = parts.index.slot(record.memory.id)
-            if parts.embedding.previous_model and slot is not None:
-                parts.embedding.previous_model.on_stored(record.memory, slot)
         except MemoryError:
             # The store has it, the index perhaps half of it: end rather than serve a wrong index.
             raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None
@@ -64,8 +59,6 @@ async def drop(parts: Parts, ids: list[str]) -> set[str]:
         for number, id in enumerate(ids, start=1):
             parts.index.remove(id)
             parts.snapshots.erase(id)
-            if parts.embedding.previous_model:
-                parts.embedding.previous_model.drop(id)
             if number % PACE == 0:  # between memories, never within one
                 await anyio.lowlevel.checkpoint()
     return gone

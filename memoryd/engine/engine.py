@@ -22,7 +22,7 @@ from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
-from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
+from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
@@ -32,7 +32,16 @@ from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.logs import stage
 from memoryd.model import DAY, MICRO, Lifetimes
-from memoryd.ports import Backup, ClockRecord, Encoder, Reranker, SnapshotFile, Store, Watch
+from memoryd.ports import (
+    Backup,
+    ClockRecord,
+    Encoder,
+    NextStore,
+    Reranker,
+    SnapshotFile,
+    Store,
+    Watch,
+)
 from memoryd.settings import Config, MemorySettings
 from memoryd.tasks import task_group
 
@@ -42,6 +51,7 @@ class Engine:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._change: ModelChange | None = None
 
         memories = Memories(parts)
         self.store = memories.store
@@ -68,14 +78,13 @@ class Engine:
 
         self._upkeep = upkeep = Upkeep(parts, memories)
         self.backup = upkeep.backup
-        self.purge = upkeep.purge
         self.sweep = upkeep.sweep
         self.cleanup_expired = upkeep.cleanup_expired
         self.embed_all_pending = upkeep.embed_pending
         self.note_clock = upkeep.note_clock
         self.keep_up = upkeep.run
 
-        bulk = BulkForget(parts, memories, upkeep.purge)
+        bulk = BulkForget(parts, memories, self.purge)
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
         self.export_page = Exporter(parts).page
@@ -99,7 +108,6 @@ class Engine:
     def state(self) -> dict[str, Any]:
         """Counts and model, for `status`."""
         index, encoder = self._parts.index, self._parts.embedding.encoder
-        previous = self._parts.embedding.previous_model
         counts, next_expiry = index.census(self._parts.clock())
         return {
             "memories": {str(type): count for type, count in counts.items()},
@@ -108,8 +116,8 @@ class Engine:
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
-            "previous_model": previous.model if previous else None,
             "model_trouble": None if encoder else self._parts.embedding.trouble(),
+            "model_change": asdict(self._change.state()) if self._change else None,
         }
 
     async def store_status(self) -> Mapping[str, object]:
@@ -117,6 +125,13 @@ class Engine:
         newest = await self._upkeep.newest_backup()
         facts = dict(await self._parts.store.status())
         return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
+
+    async def purge(self) -> None:
+        """Rewrite all files that hold memories, so that none holds deleted data."""
+        change = self._change
+        await self._upkeep.purge()
+        if change is not None and not await change.purge():
+            await self._upkeep.purge()  # the store that is live now was not purged yet
 
     async def rescue(self, folder: str | None = None) -> Backup:
         """Write all memories in RAM to a verified backup, in `folder` if given, and restore the
@@ -136,23 +151,17 @@ class Engine:
         """Use this model from now on."""
         self._parts.embedding.attach(encoder)
 
-    def keep_previous_vectors(self, snapshot_file: SnapshotFile) -> None:
-        """Set the file of the previous model's vectors; it is removed when no longer needed."""
-        self._parts.embedding.previous_vectors = snapshot_file
-
-    async def use_previous_model(self, previous: PreviousModel, saved: SavedVectors) -> None:
-        """Search with the previous model until the new one has made all vectors."""
-        # Before loading, so that it is told of every memory that is forgotten meanwhile.
-        self._parts.embedding.previous_model = previous
+    @asynccontextmanager
+    async def changing_model(
+        self, next_store: NextStore, to: str, trouble: Callable[[], str]
+    ) -> AsyncIterator[ModelChange]:
+        """Inside the block `status` shows a change to the model `to`, which the block loads and
+        runs; `trouble` says why it is not loaded yet."""
+        self._change = change = ModelChange(self._parts, next_store, to, trouble)
         try:
-            await previous.load(self._parts.index, saved)
-        except BaseException:
-            self._parts.embedding.previous_model = None  # or searches would wait for it forever
-            raise
-
-    async def complete_previous_model(self, previous: PreviousModel) -> None:
-        """Let the previous model embed the memories that it has no vectors of."""
-        await previous.embed_missing(self._parts.index)
+            yield change
+        finally:
+            self._change = None
 
     def attach_reranker(self, reranker: Reranker | None, trouble: str = "") -> None:
         """Rerank the top results from now on; without a reranker, `trouble` says why."""

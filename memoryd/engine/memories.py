@@ -99,11 +99,12 @@ class Memories:
         )
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
-        # Before the locks: a call for the same name or fact must not wait for the model.
-        passages = await commits.embed(self._parts, asked)
-        async with self._parts.locks.hold(keys_of(asked)):
-            stored = await self._settle(Record(asked, passages))
-        if not passages and self._parts.embedding.previous_model is None:
+        async with self._parts.gate.passing():
+            # Before the locks: a call for the same name or fact must not wait for the model.
+            passages = await commits.embed(self._parts, asked)
+            async with self._parts.locks.hold(keys_of(asked)):
+                stored = await self._settle(Record(asked, passages))
+        if not passages:
             warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
         return replace(stored, warnings=warnings)
 
@@ -119,7 +120,7 @@ class Memories:
         if memory is None:
             return Forgotten(False, str(id_or_name))
         alive = not is_expired(memory, self._parts.clock())
-        async with self._parts.locks.hold([id_key(memory.id)]):
+        async with self._parts.gate.passing(), self._parts.locks.hold([id_key(memory.id)]):
             gone = await commits.drop(self._parts, [memory.id])
         return Forgotten(alive and memory.id in gone, memory.id)
 
@@ -130,13 +131,13 @@ class Memories:
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         """Delete those of `ids` for which `holds` is true, in one commit; the deleted ones."""
-        async with self._parts.locks.hold(map(id_key, ids)):
+        async with self._parts.gate.passing(), self._parts.locks.hold(map(id_key, ids)):
             due = [id for id in ids if holds(self._parts.index.get(id))]
             return await commits.drop(self._parts, due) if due else set()
 
     async def embed_pending(self, id: str) -> None:
         """Embed a memory that was stored without a model."""
-        async with self._parts.locks.hold([id_key(id)]):
+        async with self._parts.gate.passing(), self._parts.locks.hold([id_key(id)]):
             memory = self._parts.index.get(id)
             if memory is not None and self._parts.index.is_pending(id):
                 await commits.commit(

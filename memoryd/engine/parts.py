@@ -48,9 +48,46 @@ class KeyLocks:
                 self._locks[key] = (lock, users - 1)
 
 
-@dataclass(frozen=True, slots=True)
+class Gate:
+    """Operations pass it side by side; while it is closed, none is inside."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._left = anyio.Event()  # set when the last operation has left
+        self._opened: anyio.Event | None = None  # None: the gate is open
+
+    @asynccontextmanager
+    async def passing(self) -> AsyncIterator[None]:
+        """Wait while the gate is closed. Must not be nested: the inner one could wait for ever."""
+        while self._opened is not None:
+            await self._opened.wait()
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            if not self._inside:
+                self._left.set()
+
+    @asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """Let nothing in, wait until all are out, and stay closed inside the block. One caller at
+        a time."""
+        self._opened = opened = anyio.Event()
+        try:
+            while self._inside:
+                self._left = anyio.Event()
+                await self._left.wait()
+            yield
+        finally:
+            self._opened = None
+            opened.set()
+
+
+@dataclass(slots=True)
 class Parts:
-    """The store, the data derived from it, and the settings."""
+    """The store, the data derived from it, and the settings. Whoever replaces the index, with the
+    model of its vectors, closes the gate first: an operation inside sees one of them only."""
 
     store: Store
     index: Index
@@ -64,3 +101,4 @@ class Parts:
     monotonic: Callable[[], float] = time.monotonic
     clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)
+    gate: Gate = field(default_factory=Gate)

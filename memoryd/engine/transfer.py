@@ -23,7 +23,7 @@ from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
 from memoryd.model import MICRO, Memory, MemoryType, identical, is_expired, parse_type
-from memoryd.ports import Passage, Record
+from memoryd.ports import Encoder, Passage, Record
 
 FIELDS = frozenset(
     "id type content created_at expires_at metadata name session_id pinned updated_at".split()
@@ -70,7 +70,8 @@ class Imports:
     async def import_memory(
         self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
     ) -> Arrival:
-        """Import a memory as it is. Without `passages` it is embedded here. Raises InvalidInput."""
+        """Import a memory as it is. `passages` must be of the model in use; without them it is
+        embedded here. Raises InvalidInput."""
         arrival = await self._import_memory(memory, passages, overwrite)
         if memory.session_id is not None and arrival.changed:
             self._session_changed(memory.session_id)
@@ -79,6 +80,7 @@ class Imports:
     async def _import_memory(
         self, memory: Memory, passages: tuple[Passage, ...], overwrite: bool
     ) -> Arrival:
+        encoder = self._parts.embedding.encoder
         if is_expired(memory, self._parts.clock()):
             return Arrival(Outcome.EXPIRED)
         fields, _ = await without_secrets(secret_fields(memory), self._parts.memory)
@@ -89,18 +91,22 @@ class Imports:
         # Before embedding, so that a memory which exists already costs nothing.
         if not (found := self._judged(memory, overwrite)).changed:
             return found
-        if passages and (previous := self._parts.embedding.previous_model):
-            await previous.prepare(memory)
-        vectors = passages or await commits.embed(self._parts, memory)
+        async with self._parts.gate.passing():
+            if self._parts.embedding.encoder is not encoder:  # `passages` are of that one
+                passages = ()
+            vectors = passages or await commits.embed(self._parts, memory)
+            done = await self._write(Record(memory, vectors), overwrite)
+        return replace(done, masked=masked)
+
+    async def _write(self, record: Record, overwrite: bool) -> Arrival:
+        memory = record.memory
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
                 rivals = self._rivals(memory)
                 ids = {memory.id, *(rival.id for rival in rivals)}
                 async with self._parts.locks.hold(map(id_key, ids)):
-                    if self._rivals(memory) != rivals:
-                        continue  # another call was faster: try again
-                    done = await self._settle_in(Record(memory, vectors), rivals, overwrite)
-                    return replace(done, masked=masked)
+                    if self._rivals(memory) == rivals:  # no other call was faster
+                        return await self._settle_in(record, rivals, overwrite)
 
     async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
         found = self._judged(record.memory, overwrite)
@@ -203,12 +209,15 @@ class Exporter:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._ids: list[str] = []
+        self._encoder: Encoder | None = None  # on the first page
 
     async def page(self, after: str | None = None, filter: Filter = EVERYTHING) -> Exported:
         """The memories after the id `after` that match; the first page without it. A page with
         `after` may be empty: only so many memories are tested for one."""
         begins = checks.label(after, "after")
+        encoder = self._parts.embedding.encoder
         if begins is None or not self._ids:
+            self._encoder = encoder
             self._ids = sorted(memory.id for memory in self._parts.index)
         start = bisect_right(self._ids, begins) if begins else 0
         ids, last = self._take(start, filter)
@@ -218,7 +227,8 @@ class Exporter:
         records = [record for record in found if record is not None]
         if not self._parts.index.exact:  # the vectors are not in RAM
             records = sorted(await self._parts.store.get(ids), key=lambda r: r.memory.id)
-        encoder = self._parts.embedding.encoder
+        if encoder is not self._encoder:  # vectors of one export are all of one model
+            records = [Record(record.memory) for record in records]
         return Exported(
             tuple(records),
             last,

@@ -118,6 +118,10 @@ class Updates:
 
     async def _change(self, found: Memory, change: Change, *, stamp: bool = True) -> Updated:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
+        async with self._parts.gate.passing():
+            return await self._write(found, change, stamp=stamp)
+
+    async def _write(self, found: Memory, change: Change, *, stamp: bool) -> Updated:
         parts = self._parts
         wanted = change.applied(found, parts)
         passages = None

@@ -111,8 +111,6 @@ class Upkeep:
             async with task_group() as tasks:
                 for id in waiting[start : start + GROUP]:
                     tasks.start_soon(self._memories.embed_pending, id)
-        if self._parts.embedding.encoder and not self._parts.index.pending:
-            self._parts.embedding.retire_previous_model()
         return len(waiting)
 
     async def purge(self) -> None:
@@ -120,7 +118,6 @@ class Upkeep:
         if self.doubt is None:
             await self.cleanup_expired()
         self._parts.snapshots.clear()
-        self._parts.embedding.delete_previous_vectors()
         await self._parts.store.purge()
         await self._parts.snapshots.save()
 

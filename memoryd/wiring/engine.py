@@ -17,23 +17,19 @@ import structlog
 
 from memoryd.adapters import backup_file
 from memoryd.adapters.chroma.backup import Restore
-from memoryd.adapters.chroma.open import (
-    ANY_MODEL,
-    NO_MODEL,
-    NO_MODEL_DIMENSION,
-    OTHER_MODEL,
-)
+from memoryd.adapters.chroma.next_store import ChromaNextStore
+from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.clock_file import ClockFile
-from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.errors import MemorydError, StoreError, StoreMismatch
+from memoryd.errors import MemorydError, StoreError
 from memoryd.logs import stage
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity, Progress, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
-from memoryd.wiring.further_models import serve_previous_model, serve_reranker
+from memoryd.wiring.further_models import load_stored, serve_change, serve_reranker
 from memoryd.wiring.model import Model, guarded
 
 if TYPE_CHECKING:
@@ -156,26 +152,29 @@ async def open_engine(
         snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
         snapshot_file.prefetch()
         async with (
-            _open_store(config, identity, model, watch) as (store, identity),
+            _open_store(config, identity, watch) as (store, stored),
             run_engine(
                 config,
                 store,
                 None,
-                identity.dimension,
+                stored.dimension,
                 clock,
                 snapshot_file,
-                identity.model,
+                stored.model,
                 watch,
                 ClockFile(config.memory.path),
             ) as engine,
         ):
-            previous = LocalSnapshotFile(config.memory.path / PREVIOUS_VECTORS)
-            engine.keep_previous_vectors(previous)
-            if model is not None:
-                await tasks.start(serve_previous_model, engine, config, previous, load_encoder)
-                if wait:
-                    await model.tried()
-                await tasks.start(model.serve, engine, identity)
+            if wait and model is not None:
+                await model.tried()
+            next_store = ChromaNextStore(store, config.store, config.memory.path)
+            if model is None or stored == identity:
+                await next_store.discard()  # of a change that was called off
+            if model is not None and stored == identity:
+                await tasks.start(model.serve, engine)
+            elif model is not None:
+                load = partial(load_stored, config, stored.model, load_encoder)
+                await tasks.start(serve_change, engine, model, stored, next_store, load, wait)
             if config.search.rerank_model:
                 tasks.start_soon(serve_reranker, engine, config.search.rerank_model)
             yield engine
@@ -195,37 +194,21 @@ async def _identity(model: Model | None) -> Identity:
 
 @asynccontextmanager
 async def _open_store(
-    config: Config, identity: Identity, model: Model | None, watch: Watch | None
+    config: Config, identity: Identity, watch: Watch | None
 ) -> AsyncIterator[tuple[ChromaStore, Identity]]:
-    """The store, and the model of its vectors. A store of another model is rewritten for this one,
-    but only once this model is loaded; until then it is opened as it is."""
+    """The store, and the model of its vectors. A store of another model is opened as it is."""
+    folder = config.memory.path
+    backups = config.backup.folder(folder)
+    opened = open_chroma(
+        config.store, folder, identity, any_model=True, progress=watch, backups=backups
+    )
     async with AsyncExitStack() as stack:
-        folder = config.memory.path
-        backups = config.backup.folder(folder)
-        open_as = partial(open_chroma, config.store, folder, progress=watch, backups=backups)
-        try:
-            with stage("store"):
-                store = await stack.enter_async_context(open_as(identity))
-        except StoreMismatch as exc:
-            if exc.code != OTHER_MODEL or model is None:
-                raise
-            await model.tried()
-            if not model.is_ready:
-                log.warning("model_change_waits", to=identity.model)
-                identity = ANY_MODEL
-            elif config.store.mode != "embedded":
-                raise
-            else:
-                log.warning("model_changed", to=identity.model)
-            with stage("store"):
-                opened = open_as(identity, remodelling=model.is_ready)
-                store = await stack.enter_async_context(opened)
+        with stage("store"):
+            store = await stack.enter_async_context(opened)
         facts = await store.status()
         if others := facts["other_collections"]:
             log.warning("other_collections", serving=config.store.collection, others=others)
-        if identity == ANY_MODEL:
-            identity = Identity(str(facts["model"]), int(str(facts["dimension"])))
-        yield store, identity
+        yield store, Identity(str(facts["model"]), int(str(facts["dimension"])))
 
 
 def look_at_store(config: Config) -> list[tuple[str, str, str]]:

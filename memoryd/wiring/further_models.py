@@ -1,8 +1,9 @@
-"""Models beside the one that makes the vectors: the previous one, and the one that reads again."""
+"""Models beside the configured one: the one that the store was made with, and the rerank model."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,65 +13,58 @@ import anyio.to_thread
 import structlog
 from anyio.abc import TaskStatus
 
+from memoryd.adapters.chroma.open import NO_MODEL
 from memoryd.engine.engine import Engine
-from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.errors import MemorydError
 from memoryd.logs import stage
-from memoryd.ports import Encoder, Reranker, Snapshot, SnapshotFile
+from memoryd.ports import Encoder, Identity, NextStore, Reranker
 from memoryd.settings import Config
-from memoryd.tasks import task_group
-from memoryd.wiring.model import Load, guarded, reason_of
+from memoryd.wiring.model import Load, Model, embed_pending, guarded, reason_of
 
 log = structlog.get_logger()
 
 
-async def serve_previous_model(
+async def serve_change(
     engine: Engine,
-    config: Config,
-    snapshot_file: SnapshotFile,
-    load: Load,
+    model: Model,
+    stored: Identity,
+    next_store: NextStore,
+    load: Callable[[], Encoder | None],
+    wait: bool,
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Search by the model before while this one makes its vectors, if that can still be loaded."""
-    try:
-        previous = await _previous_model(engine, config, snapshot_file, load)
-    except Exception as exc:  # memories are found by words until they have their vectors
-        log.warning("previous_model_failed", error=type(exc).__name__)
-        previous = None
-    if previous is None:
-        task_status.started()
-        return
-    log.info("previous_model_searches", model=previous.model)
-    async with task_group() as tasks:
-        tasks.start_soon(previous.run)
-        task_status.started()
-        await engine.complete_previous_model(previous)
+    """Serve a store by the model that it was made with, `stored`, and change to the configured one
+    in the background, as soon as that is loaded. `load` loads the stored model; `wait`: do not
+    start before that was tried."""
+
+    def trouble() -> str:
+        return model.trouble or f"The vectors of {model.name} are not complete yet."
+
+    async with engine.changing_model(next_store, model.name, lambda: model.trouble) as change:
+        engine.without_model(trouble)
+        if not wait:
+            task_status.started()
+        with stage("stored_model"):
+            encoder = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+        if encoder is not None:
+            engine.attach(encoder)
+        if wait:
+            task_status.started()
+        await embed_pending(engine)
+        encoder = await model.loaded()
+        if Identity(encoder.model, encoder.dimension) != stored:
+            log.info("model_change", to=encoder.model)
+            await change.run(encoder)
+        elif engine.model is None:
+            engine.attach(encoder)
+    await embed_pending(engine)
 
 
-async def _previous_model(
-    engine: Engine, config: Config, snapshot_file: SnapshotFile, load: Load
-) -> PreviousModel | None:
-    """The previous model with its vectors, lent to the engine; None if there is nothing to lend."""
-    snapshot = await anyio.to_thread.run_sync(snapshot_file.load)
-    if snapshot is None or not engine.state()["pending_vectors"]:
-        snapshot_file.clear()
-        return None
-    model = str(snapshot.about["model"])
-    with stage("previous_model"):
-        encoder = await anyio.to_thread.run_sync(_load, config, model, load, abandon_on_cancel=True)
-    if encoder is None:
-        log.warning("previous_model_missing", model=model)
-        return None
-    previous = PreviousModel(encoder, config.embedding)
-    await engine.use_previous_model(
-        previous, await anyio.to_thread.run_sync(_saved_vectors, snapshot)
-    )
-    return previous
-
-
-def _load(config: Config, model: str, load: Load) -> Encoder | None:
+def load_stored(config: Config, model: str, load: Load) -> Encoder | None:
     """The encoder that a store says its vectors are from; None if it cannot be had by that name."""
+    if model == NO_MODEL:
+        return None
     backends: list[Any] = (
         ["hash"] if model.startswith("hash-") else [config.embedding.backend, "onnx"]
     )
@@ -85,15 +79,8 @@ def _load(config: Config, model: str, load: Load) -> Encoder | None:
                 encoder = guarded(partial(load, asked, download=False))
                 if encoder is not None and encoder.model == model:
                     return encoder
+    log.warning("stored_model_missing", model=model)
     return None
-
-
-def _saved_vectors(snapshot: Snapshot) -> SavedVectors:
-    arrays, saved, begin = snapshot.arrays, {}, 0
-    for key, count in zip(snapshot.keys, arrays["rows"].tolist(), strict=True):
-        saved[key] = list(arrays["vector"][begin : begin + count])
-        begin += count
-    return saved
 
 
 async def serve_reranker(engine: Engine, folder: str) -> None:

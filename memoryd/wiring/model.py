@@ -62,6 +62,7 @@ class Model:
     """
 
     def __init__(self, config: Config, load: Load) -> None:
+        self.name = config.memory.embedding_model
         self._config = config
         self._load = load
         self._encoder: Encoder | None = None
@@ -86,11 +87,6 @@ class Model:
             await anyio.sleep(0 if self._encoder else RETRY)
             load = partial(self._load, self._config, download=False)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it is loaded."""
-        return self._ready.is_set()
-
     async def tried(self) -> None:
         """Wait until the model is loaded or known to be missing."""
         await self._tried.wait()
@@ -107,38 +103,35 @@ class Model:
             raise self._trouble
         return Identity(self._encoder.model, self._encoder.dimension)
 
+    @property
+    def trouble(self) -> str:
+        """Why it is not loaded, as a sentence for the answers; empty if it is."""
+        return "" if self._encoder else f"{self._trouble.message} {self._trouble.hint}".strip()
+
+    async def loaded(self) -> Encoder:
+        """The encoder, once it is loaded."""
+        await self._ready.wait()
+        assert self._encoder is not None
+        return self._encoder
+
     async def serve(
-        self,
-        engine: Engine,
-        store: Identity,
-        *,
-        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+        self, engine: Engine, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Attach the model to the engine, at once or when it is loaded. Until then the engine says
-        what is missing. `store`: the identity that the store was opened for."""
-        engine.without_model(lambda: f"{self._trouble.message} {self._trouble.hint}".strip())
+        what is missing."""
+        engine.without_model(lambda: self.trouble)
         if not self._ready.is_set():
             task_status.started()
             task_status = anyio.TASK_STATUS_IGNORED
-        await self._ready.wait()
-        assert self._encoder is not None
-        if Identity(self._encoder.model, self._encoder.dimension) != store:
-            self._trouble = _came_late(self._encoder, store)
-            task_status.started()
-            return
-        engine.attach(self._encoder)
+        encoder = await self.loaded()
+        engine.attach(encoder)
         task_status.started()
-        try:
-            await engine.embed_all_pending()
-        except MemorydError as exc:  # upkeep tries again
-            log.warning("embed_pending_failed", code=exc.code)
+        await embed_pending(engine)
 
 
-def _came_late(encoder: Encoder, store: Identity) -> EmbedError:
-    """The model was loaded after the store had been opened for another model or for none."""
-    log.warning("model_came_late", model=encoder.model, store=store.model)
-    return EmbedError(
-        f"The model {encoder.model} can be loaded now, but the store was opened without it.",
-        code="model_came_late",
-        hint="To use it, restart the daemon. Run: memoryd restart",
-    )
+async def embed_pending(engine: Engine) -> None:
+    """Embed what was stored without a model."""
+    try:
+        await engine.embed_all_pending()
+    except MemorydError as exc:  # upkeep tries again
+        log.warning("embed_pending_failed", code=exc.code)

@@ -15,7 +15,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.models import previous_model
 from memoryd.settings import Config
 from memoryd.wiring import engine as wiring
 from memoryd.wiring import model as wiring_model
@@ -92,10 +91,10 @@ async def test_any_error_leaves_words_and_is_logged_by_its_type(
     assert SECRET not in str(logs)
 
 
-async def test_a_late_model_for_a_store_without_vectors_asks_for_a_restart(
+async def test_a_model_that_comes_late_to_a_store_of_none_takes_it_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its vectors must not get into a store that was opened without knowing them."""
+    """Its vectors were not known when the store was made: it changes to the model."""
     load = wiring.load_encoder
     monkeypatch.setattr(wiring_model, "RETRY", 0.05)
     there: list[bool] = []
@@ -109,11 +108,10 @@ async def test_a_late_model_for_a_store_without_vectors_asks_for_a_restart(
     async with open_engine(configured(tmp_path, "hash")) as engine:
         await serves_by_words(engine, "RuntimeError")
         there.append(True)
-        await until(lambda: "memoryd restart" in engine.state()["model_trouble"])
-        assert engine.state()["pending_vectors"] == 1
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        await until(lambda: not engine.state()["pending_vectors"])
+        await until(lambda: engine.state()["model"] == "hash-384")
+        assert engine.state()["pending_vectors"] == 0
         assert (await engine.search("kitchen dock")).warnings == ()
+        assert (await engine.store_status())["model"] == "hash-384"
 
 
 async def test_a_full_disk_while_building_leaves_words(
@@ -178,7 +176,7 @@ async def test_a_rerank_model_that_fails_is_said(
 
 
 @pytest.mark.parametrize("error", FEW, ids=name)
-async def test_a_previous_model_that_does_not_load_is_passed_over(
+async def test_an_old_model_that_does_not_load_does_not_stop_the_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Callable[[], BaseException]
 ) -> None:
     load = wiring.load_encoder
@@ -193,18 +191,7 @@ async def test_a_previous_model_that_does_not_load_is_passed_over(
             await engine.store(DOCK)
         monkeypatch.setattr(wiring, "load_encoder", only_new)
         await changes_its_model(tmp_path)
-    assert "previous_model_missing" in events()
-
-
-async def test_vectors_of_the_previous_model_that_cannot_be_used_are_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with logged() as events:
-        async with open_engine(configured(tmp_path, "hash")) as engine:
-            await engine.store(DOCK)
-        monkeypatch.setattr(previous_model.PreviousModel, "load", failing(ERRORS[4]))
-        await changes_its_model(tmp_path)
-    assert "previous_model_failed" in events()
+    assert "stored_model_missing" in events()
 
 
 @contextmanager
@@ -217,7 +204,7 @@ def logged() -> Iterator[Callable[[], list[str]]]:
 
 async def changes_its_model(folder: Path) -> None:
     async with open_engine(configured(folder)) as engine:
-        await until(lambda: not engine.state()["pending_vectors"])
+        await until(lambda: engine.state()["model_change"] is None)
         page = await engine.search("where can it refill its battery?", min_score=0.1)
         assert [hit.memory.content for hit in page.hits] == [DOCK]
 

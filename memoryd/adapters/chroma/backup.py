@@ -112,6 +112,8 @@ def restore(
     _copy_others(new_store, settings, data_dir / swap.LIVE, others)
     new_store.close(new_store.ids)
     new_store.finish("restore", aside)
+    if not request.set_aside:
+        swap.drop_next(data_dir)  # it has the memories that were replaced
 
 
 def _other_collections(

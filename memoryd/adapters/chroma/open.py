@@ -16,7 +16,12 @@ from typing import Any
 from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
 from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
-from memoryd.adapters.chroma.sqlite_read import DATABASE, enable_wal, read_revisions
+from memoryd.adapters.chroma.sqlite_read import (
+    DATABASE,
+    collection_facts,
+    enable_wal,
+    read_revisions,
+)
 from memoryd.adapters.chroma.worker_events import stage
 from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
 from memoryd.ports import Identity
@@ -47,6 +52,16 @@ def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | No
     return _get_or_create(
         settings, identity, connect, written, revisions, others, str(folder / DATABASE)
     )
+
+
+def has_other_model(folder: Path, collection: str, identity: Identity) -> bool:
+    """Whether the store, which need not be open, holds vectors of another model than `identity`."""
+    facts = collection_facts(folder, collection)
+    if facts.get(SCHEMA_KEY) != SCHEMA or identity.model == NO_MODEL:
+        return False
+    before = identity_of(facts)
+    taken_over = before.model == NO_MODEL and before.dimension == identity.dimension
+    return before != identity and not taken_over
 
 
 def open_remote(settings: StoreSettings, identity: Identity) -> Collection:

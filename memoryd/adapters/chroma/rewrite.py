@@ -20,8 +20,8 @@ from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.hnsw_files import scrub
 from memoryd.adapters.chroma.open import create_other_collection, open_embedded
 from memoryd.adapters.chroma.other_collections import OtherCollection, check_all_kept
-from memoryd.adapters.chroma.rows import OF, Row, row_count, row_ids
-from memoryd.adapters.chroma.swap import LIVE
+from memoryd.adapters.chroma.rows import OF, Row, placeholder, row_count, row_ids, to_records
+from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT
 from memoryd.errors import StoreError
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
@@ -59,13 +59,8 @@ class NewStore:
     def copy_others(self, source: Collection) -> Iterator[bool]:
         """Copy the other collections of an open store, one page per iteration."""
         for name in sorted(self._missing):
-            theirs = source.other(name)
-            mine = create_other_collection(self._collection, name, self._settings, theirs.metadata)
-            ids = theirs.ids()
-            for start in range(0, len(ids), STEP_ROWS):
-                _write_verified(mine, theirs.fetch(ids[start : start + STEP_ROWS]))
+            for _ in copy_other(source, self._collection, name, self._settings):
                 yield True
-            _compare_ids(ids, mine)
             self._missing.remove(name)
 
     def add_other(
@@ -75,7 +70,7 @@ class NewStore:
         mine = create_other_collection(self._collection, other.name, self._settings, facts)
         for start in range(0, len(rows), STEP_ROWS):
             _write_verified(mine, rows[start : start + STEP_ROWS])
-        _compare_ids([row.id for row in rows], mine)
+        compare_ids([row.id for row in rows], mine.ids())
         self._missing.remove(other.name)
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -87,7 +82,7 @@ class NewStore:
 
     def close(self, expected: Iterable[str]) -> None:
         """Compare the ids with `expected`, then close the files; StoreError if they differ."""
-        _compare_ids(expected, self._collection)
+        compare_ids(expected, self._collection.ids())
         if self._missing:
             names = ", ".join(sorted(self._missing))
             raise StoreError(
@@ -105,6 +100,20 @@ class NewStore:
         """Close and remove it."""
         close(self._collection, self._folder)
         swap.recover(self._data_dir)
+
+
+def copy_other(
+    source: Collection, target: Collection, name: str, settings: StoreSettings
+) -> Iterator[bool]:
+    """Copy another collection from the store of `source` to that of `target`, one page per
+    iteration."""
+    theirs = source.other(name)
+    mine = create_other_collection(target, name, settings, theirs.metadata)
+    ids = theirs.ids()
+    for start in range(0, len(ids), STEP_ROWS):
+        _write_verified(mine, theirs.fetch(ids[start : start + STEP_ROWS]))
+        yield True
+    compare_ids(ids, mine.ids())
 
 
 def close(collection: Collection, folder: Path) -> None:
@@ -144,8 +153,9 @@ def _write_verified(collection: Collection, rows: Sequence[Row]) -> None:
             )
 
 
-def _compare_ids(expected: Iterable[str], collection: Collection) -> None:
-    wanted, found = set(expected), set(collection.ids())
+def compare_ids(expected: Iterable[str], copied: Iterable[str]) -> None:
+    """Raise StoreError unless both are the same ids."""
+    wanted, found = set(expected), set(copied)
     if wanted != found:
         raise StoreError(
             f"The copy has {len(found)} rows, not {len(wanted)}. The store was not changed.",
@@ -247,3 +257,76 @@ class Rewrite:
     def _rows_of(self, memories: list[str]) -> Iterator[str]:
         for row in self._source.fetch(memories):
             yield from row_ids(row.id, row_count(row.meta))
+
+
+class CopyOthers:
+    """A job of the live store's worker: copies the other collections into the next store. They are
+    copied anew each time, because a daemon of another collection may have changed them."""
+
+    has_closed = False
+
+    def __init__(
+        self, settings: StoreSettings, data_dir: Path, source: Collection, identity: Identity
+    ) -> None:
+        check_all_kept(source.others)
+        self._folder = data_dir / NEXT / LIVE
+        self._target = open_embedded(settings, self._folder, identity)
+        for other in self._target.others:
+            self._target.client.delete_collection(other.name)
+        self._steps = (
+            True
+            for other in source.others
+            for _ in copy_other(source, self._target, other.name, settings)
+        )
+
+    def before_write(self, ids: Iterable[str]) -> None:
+        """Only our own collection is written to."""
+
+    def step(self) -> bool:
+        return next(self._steps, False)
+
+    def finish(self) -> None:
+        while self.step():
+            pass
+        close(self._target, self._folder)
+
+    def abandon(self) -> None:
+        close(self._target, self._folder)
+
+
+def finish_next(folder: Path, settings: StoreSettings, live: Collection) -> None:
+    """Make the closed next store in `folder` ready to replace the live one: add the rows that are
+    no memories, compare the ids, and blank the unused space in its files. Raises StoreError unless
+    it then has all that the live one has."""
+    if not (folder / CLEAN).exists():
+        raise StoreError(
+            "The next store was not closed in order. The store was not changed.",
+            code="copy_differs",
+        )
+    target = open_embedded(settings, folder, identity=None)
+    try:
+        _copy_unreadable(live, target)
+        compare_ids(live.memory_ids(), target.memory_ids())
+        compare_ids([o.name for o in live.others], [o.name for o in target.others])
+    finally:
+        close(target, folder)
+    scrub(folder)
+
+
+def _copy_unreadable(live: Collection, target: Collection) -> None:
+    """Copy the rows that are no memories, which the engine does not know of. An attempt that failed
+    later may have copied some that are no longer there."""
+    kept, copied = live.ids(), target.ids()
+    target.drop([row.id for row in _unreadable(target, copied, kept)])
+    vector = placeholder(target.made_for.dimension)
+    missing = _unreadable(live, kept, copied)
+    target.put([Row(row.id, row.document, row.meta, vector) for row in missing])
+
+
+def _unreadable(collection: Collection, ids: list[str], known: list[str]) -> list[Row]:
+    """The rows among `ids` whose first row is not `known`; none of a memory, which is a difference
+    that must not be hidden."""
+    first = set(known)
+    rows = collection.fetch([id for id in ids if id.partition("#")[0] not in first])
+    memories = {record.memory.id for record in to_records(rows).records}
+    return [row for row in rows if row.id.partition("#")[0] not in memories]

@@ -26,10 +26,14 @@ from memoryd.adapters.chroma.disk_errors import (
     to_memoryd_error,
 )
 from memoryd.adapters.chroma.hnsw_files import is_torn
-from memoryd.adapters.chroma.open import newer_schema_error, open_embedded
+from memoryd.adapters.chroma.open import (
+    ANY_MODEL,
+    has_other_model,
+    newer_schema_error,
+    open_embedded,
+)
 from memoryd.adapters.chroma.open_files import store_gone_error
 from memoryd.adapters.chroma.other_collections import other_collections, read_other
-from memoryd.adapters.chroma.remodel import has_other_model, remodel
 from memoryd.adapters.chroma.rewrite import NewStore, close
 from memoryd.adapters.chroma.rows import SCHEMA_KEY, Row
 from memoryd.adapters.chroma.sqlite_read import (
@@ -69,21 +73,20 @@ def start(
     progress: ReportProgress,
     *,
     keep_old: bool = False,
-    remodelling: bool = False,
+    any_model: bool = False,
     reopening: bool = False,
     crashes: int = 0,
 ) -> Collection:
     """The collection, open and checked. Raises StoreError if that is not possible.
-    `keep_old`: keep the store that this one replaced until the next start. `remodelling`: rewrite
-    a store of another model for this one. `reopening`: raise `store_gone` instead of making a new
-    store. `crashes`: how many workers in a row crashed while they opened it."""
+    `keep_old`: keep the store that this one replaced until the next start. `any_model`: open a
+    store of another model as it is. `reopening`: raise `store_gone` instead of making a new store.
+    `crashes`: how many workers in a row crashed while they opened it."""
     try:
         swap.recover(data_dir)
         if reopening and not (data_dir / LIVE / DATABASE).exists():
             raise store_gone_error(data_dir / LIVE)
-        if remodelling and has_other_model(data_dir / LIVE, settings.collection, identity):
-            with stage("remodel"):
-                remodel(settings, data_dir, identity, progress)
+        if any_model and _holds_other_model(data_dir / LIVE, settings.collection, identity):
+            identity = ANY_MODEL
         replaced = (data_dir / OLD).exists()
         collection = _open_or_repair(settings, data_dir, identity, progress, crashes)
         if replaced and not keep_old:
@@ -103,6 +106,13 @@ def start(
             raise StoreError(found.message, code=FULL.code, hint=FULL_HINT) from exc
         raise found from exc
     return collection
+
+
+def _holds_other_model(folder: Path, collection: str, identity: Identity) -> bool:
+    try:
+        return has_other_model(folder, collection, identity)
+    except Unreadable:  # opening it finds and reports the fault
+        return False
 
 
 def _open_or_repair(

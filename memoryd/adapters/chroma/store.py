@@ -175,6 +175,32 @@ class ChromaStore:
             self._unreadable.clear()
         return made
 
+    async def read_identity(self) -> Identity:
+        """The model whose vectors the store holds now."""
+        found: Identity = await self._worker.call("read_identity")
+        return found
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """No long job runs inside the block."""
+        async with self._job:
+            yield
+
+    async def copy_other_collections(self, identity: Identity) -> None:
+        """Copy the other collections, if there are any, to the next store, which is closed and gets
+        vectors of this model."""
+        if self._worker.facts["other_collections"]:
+            await self._run_job("copy_others", identity)
+
+    async def replace_by_next(self, identity: Identity) -> None:
+        """See `memoryd.ports.NextStore.replace`."""
+        await self._worker.call("replace_by_next", identity)
+        self._worker.facts["made_for"] = identity
+
+    async def drop_next(self) -> None:
+        """Delete the files of the next store."""
+        await self._worker.call("drop_next")
+
     async def _check_lost(self) -> None:
         """Raise `store_in_place` if the store still works."""
         try:
@@ -302,21 +328,20 @@ async def open_chroma(
     identity: Identity,
     restore: Restore | None = None,
     *,
-    remodelling: bool = False,
+    any_model: bool = False,
     progress: Watch | None = None,
     backups: Path | None = None,
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block. Raises StoreBusy, StoreMismatch, StoreUnavailable.
-    `restore`: make it from a backup first. `remodelling`: rewrite a store of
-    another model for this one; every memory then waits for its vector. `progress`: called while a
-    slow opening goes on, also when a worker is replaced, and with None at its end. `backups`: their
-    folder, if it is not in the data directory."""
+    `restore`: make it from a backup first. `any_model`: open a store of another model as it is.
+    `progress`: called while a slow opening goes on, also when a worker is replaced, and with None
+    at its end. `backups`: their folder, if it is not in the data directory."""
     worker = WorkerClient(
         settings,
         data_dir,
         identity,
         restore,
-        remodelling=remodelling,
+        any_model=any_model,
         progress=progress,
         backups=backups,
     )

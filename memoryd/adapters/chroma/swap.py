@@ -2,7 +2,8 @@
 
 `store` is live. A rewrite fills `store.new`, which counts only once its mark is written, and
 replaces the live one by two renames. After a kill at any moment either the old or the new store is
-whole, and `recover` finishes or undoes the swap.
+whole, and `recover` finishes or undoes the swap. `store.next` may be filled over many starts; when
+it is complete, it becomes `store.new`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from memoryd import files, places
 
 LIVE, NEW, OLD, TRASH = "store", "store.new", "store.old", "store.trash"
+NEXT = "store.next"  # the data directory of a store that is filled while the live one is served
 ASIDE = "backups"  # where replaced stores are kept that a person may want back
 KEPT_ASIDE = 3
 MARK = "rewritten.json"  # written when a store is complete: when and why it was made
@@ -57,11 +59,29 @@ def drop_unfinished(data_dir: Path) -> None:
 def complete(data_dir: Path, reason: str, aside: str | None = None) -> None:
     """Replace the live store by the new one, which is filled and closed. The replaced store is
     moved to `backups/<aside>`, or kept until the new one was opened successfully."""
-    new = data_dir / NEW
-    files.touch(new / CLEAN)
-    _sync_tree(new)
-    write_mark(new, reason, aside)
+    _mark_complete(data_dir / NEW, reason, aside)
     _swap(data_dir)
+
+
+def complete_next(data_dir: Path, reason: str) -> None:
+    """The same with the next store as the new one."""
+    next_store = data_dir / NEXT / LIVE
+    _mark_complete(next_store, reason)
+    _remove(data_dir / NEW)
+    _rename(next_store, data_dir / NEW)
+    _swap(data_dir)
+    drop_next(data_dir)
+
+
+def drop_next(data_dir: Path) -> None:
+    """Delete the next store, if there is one."""
+    _drop(data_dir, NEXT)
+
+
+def _mark_complete(folder: Path, reason: str, aside: str | None = None) -> None:
+    files.touch(folder / CLEAN)
+    _sync_tree(folder)
+    write_mark(folder, reason, aside)
 
 
 def write_mark(folder: Path, reason: str, aside: str | None = None) -> None:
@@ -98,12 +118,7 @@ def missing_store(data_dir: Path) -> str:
 
 def drop_old(data_dir: Path) -> None:
     """Delete the replaced store. Call it once the live one was opened successfully."""
-    old = data_dir / OLD
-    if old.exists():
-        # Renamed first: a half-deleted directory must not be taken for a store.
-        _remove(data_dir / TRASH)
-        _rename(old, data_dir / TRASH)
-    _remove(data_dir / TRASH)
+    _drop(data_dir, OLD)
 
 
 def undo_swap(data_dir: Path) -> bool:
@@ -152,6 +167,14 @@ def _swap(data_dir: Path) -> None:
             _remove(old)
             _rename(live, old)
     _rename(new, live)
+
+
+def _drop(data_dir: Path, name: str) -> None:
+    if (data_dir / name).exists():
+        # Renamed first: a half-deleted directory must not be taken for a store.
+        _remove(data_dir / TRASH)
+        _rename(data_dir / name, data_dir / TRASH)
+    _remove(data_dir / TRASH)
 
 
 def _free_aside_path(data_dir: Path, name: str) -> Path:

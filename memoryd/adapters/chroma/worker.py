@@ -108,7 +108,7 @@ def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStor
         opening["identity"],
         progress,
         opening["restore"],
-        remodelling=opening["remodelling"],
+        any_model=opening["any_model"],
         reopening=reopening,
         crashes=opening["crashes"],
     )

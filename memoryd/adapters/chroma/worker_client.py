@@ -92,7 +92,7 @@ class WorkerClient:
         identity: Identity,
         restore: Restore | None = None,
         *,
-        remodelling: bool = False,
+        any_model: bool = False,
         progress: Watch | None = None,
         backups: Path | None = None,
     ) -> None:
@@ -103,7 +103,7 @@ class WorkerClient:
             "identity": identity,
             "owner": os.getpid(),
             "restore": restore,
-            "remodelling": remodelling,
+            "any_model": any_model,
             "reopening": False,
             "crashes": 0,
         }
@@ -141,7 +141,7 @@ class WorkerClient:
 
     @property
     def made_for(self) -> Identity:
-        """Whose vectors the store holds."""
+        """Whose vectors the store held when this worker opened it."""
         found: Identity = self.facts["made_for"]
         return found
 

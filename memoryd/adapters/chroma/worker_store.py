@@ -20,9 +20,9 @@ from memoryd.adapters.chroma.disk_errors import (
 from memoryd.adapters.chroma.open import open_remote
 from memoryd.adapters.chroma.open_files import OpenFiles, store_gone_error
 from memoryd.adapters.chroma.other_collections import can_be_kept
-from memoryd.adapters.chroma.rewrite import Job, Rewrite, close
+from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, close, finish_next
 from memoryd.adapters.chroma.start import start
-from memoryd.adapters.chroma.swap import CLEAN, LIVE, size_of
+from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT, size_of
 from memoryd.adapters.chroma.worker_events import milliseconds, send_event, stage
 from memoryd.errors import MemorydError, StoreError
 from memoryd.ports import Identity, Record, ReportProgress
@@ -46,6 +46,9 @@ class WorkerStore:
             "is_stale",
             "is_backed_up",
             "drop_unfinished",
+            "read_identity",
+            "replace_by_next",
+            "drop_next",
         }
     )
 
@@ -57,7 +60,7 @@ class WorkerStore:
         progress: ReportProgress,
         restore_from: Restore | None = None,
         *,
-        remodelling: bool = False,
+        any_model: bool = False,
         reopening: bool = False,
         crashes: int = 0,
     ) -> None:
@@ -67,7 +70,7 @@ class WorkerStore:
             with stage("restore"):
                 restore(restore_from, settings, data_dir, identity, progress)
         self._keep_old = restore_from is not None
-        self._remodelling, self._reopening, self._crashes = remodelling, reopening, crashes
+        self._any_model, self._reopening, self._crashes = any_model, reopening, crashes
         self._files: OpenFiles | None = None  # None for a Chroma server
         self._settings, self._data_dir, self._identity = settings, data_dir, identity
         self._embedded = settings.mode == "embedded"
@@ -120,6 +123,10 @@ class WorkerStore:
         """The model whose vectors the store holds."""
         return self._collection.made_for
 
+    def read_identity(self) -> Identity:
+        """The same, as an operation."""
+        return self.made_for
+
     def check_files(self) -> None:
         """Raise `store_gone` if the open files are no longer those of the store."""
         if self._files is not None:
@@ -168,15 +175,36 @@ class WorkerStore:
             raise
         self._job = None
         if job.has_closed:
-            self.needs_new_worker = True
-            self._collection = self._open_collection(lambda update: None)
-            swap.drop_old(self._data_dir)
-            self.needs_new_worker = False
+            self._open_replacement()
         took = milliseconds(self._job_began)
         send_event(
             "info", "job", job=type(job).__name__, ms=took, rows=self._collection.row_count()
         )
         return done
+
+    def replace_by_next(self, identity: Identity) -> None:
+        """Replace the store by the next one, which has vectors of this model."""
+        if self.made_for == identity:
+            return  # a worker that did it died before it could say so
+        self._drop_job()
+        self.check_files()
+        finish_next(self._data_dir / NEXT / LIVE, self._settings, self._collection)
+        self.needs_new_worker = True
+        close(self._collection, self._data_dir / LIVE)
+        swap.complete_next(self._data_dir, "model")
+        self._open_replacement()
+
+    def drop_next(self) -> None:
+        """Delete the files of the next store."""
+        if self._embedded:
+            swap.drop_next(self._data_dir)
+
+    def _open_replacement(self) -> None:
+        """Open the store that has replaced the one before."""
+        self.needs_new_worker = True
+        self._collection = self._open_collection(lambda update: None)
+        swap.drop_old(self._data_dir)
+        self.needs_new_worker = False
 
     def drop_unfinished(self) -> None:
         """Remove the files of a job whose caller was cancelled. Only while no job runs."""
@@ -225,7 +253,7 @@ class WorkerStore:
             self._identity,
             progress,
             keep_old=self._keep_old,
-            remodelling=self._remodelling,
+            any_model=self._any_model,
             reopening=self._reopening,
             crashes=self._crashes,
         )
@@ -245,6 +273,8 @@ class WorkerStore:
             self.check_files()
             self._check_room(size_of(self._data_dir / LIVE))
             return Rewrite(self._settings, self._data_dir, self._collection, *args)
+        if kind == "copy_others":
+            return CopyOthers(self._settings, self._data_dir, self._collection, *args)
         if kind == "backup":
             return BackupJob(self._collection, *args)
         raise StoreError(f"The store has no job {kind!r}.")

@@ -95,6 +95,12 @@ class Index:
     def get(self, id: str) -> Memory | None:
         return self._memory(self._ids.get(id))
 
+    def revision(self, id: str) -> int | None:
+        """The number of the last write of a memory; None if there is none."""
+        slot = self._ids.get(id)
+        entry = None if slot is None else self._entries[slot]
+        return None if entry is None else entry.revision
+
     def named(self, name: str) -> Memory | None:
         return self._memory(self._names.get(name))
 

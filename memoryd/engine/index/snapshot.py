@@ -77,7 +77,7 @@ class Snapshots:
     ) -> None:
         self._index = index
         self._file = snapshot_file
-        self._about = {"format": FORMAT, "terms": TERMS_VERSION, **identity}
+        self._about = _about(identity)
         self._saved = -1  # `Index.changes` at the last save; negative: no snapshot
         self._saving = anyio.Lock()
         self._give_up = threading.Event()  # set: the running save must stop
@@ -232,6 +232,15 @@ class Snapshots:
         self._give_up.set()
         self._file.clear()
         self._saved = -1
+
+    def use(self, index: Index, identity: Mapping[str, object]) -> None:
+        """Keep snapshots of this index from now on."""
+        self.clear()
+        self._index, self._about = index, _about(identity)
+
+
+def _about(identity: Mapping[str, object]) -> dict[str, object]:
+    return {"format": FORMAT, "terms": TERMS_VERSION, **identity}
 
 
 async def _restore(

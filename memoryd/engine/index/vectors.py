@@ -60,10 +60,6 @@ class VectorTable:
         while self.keep and self._used + count - len(self._free) > len(self._blocks) * BLOCK:
             self._grow()
 
-    def reassign(self, rows: Sequence[int], owner: int) -> None:
-        """Make another slot the owner of the rows."""
-        self._owner[rows] = owner
-
     def remove(self, rows: Sequence[int]) -> None:
         """Zero and free the rows."""
         for row in rows:

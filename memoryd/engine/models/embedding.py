@@ -13,7 +13,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -22,11 +21,8 @@ from numpy.typing import NDArray
 
 from memoryd.errors import BadVector, EmbedError, MemorydError
 from memoryd.fair import CALLER, THREADS, FairQueue, in_thread
-from memoryd.ports import Encoder, Passage, Reranker, SnapshotFile
+from memoryd.ports import Encoder, Passage, Reranker
 from memoryd.settings import EmbeddingSettings
-
-if TYPE_CHECKING:
-    from memoryd.engine.models.previous_model import PreviousModel
 
 Vector = NDArray[np.float32]
 Vectors = NDArray[np.float32]  # one row per text
@@ -197,12 +193,10 @@ class Embedding:
     """
 
     def __init__(self, settings: EmbeddingSettings, encoder: Encoder | None = None) -> None:
-        self._settings = settings
+        self.settings = settings
         self._lanes: list[Lane] = []
         self._attached = anyio.Event()
         self.encoder: Encoder | None = None
-        self.previous_model: PreviousModel | None = None  # searches in place of the encoder
-        self.previous_vectors: SnapshotFile | None = None  # where its vectors are saved
         self.reranker: Reranker | None = None
         self.rerank_trouble = ""  # why the configured reranker is not in use
         self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
@@ -210,29 +204,21 @@ class Embedding:
             self.attach(encoder)
 
     def attach(self, encoder: Encoder) -> None:
-        """Use this model from now on."""
+        """Use this model from now on. No text may be waiting for another one."""
         self.encoder = encoder
-        self._lanes = [Lane(encoder, self._settings, query=query) for query in (False, True)]
+        self._lanes = [Lane(encoder, self.settings, query=query) for query in (False, True)]
         self._attached.set()
 
-    def retire_previous_model(self) -> None:
-        """Every memory has its new vector: let the new model search from now on."""
-        previous, self.previous_model = self.previous_model, None
-        if previous is not None:
-            previous.retire()
-        self.delete_previous_vectors()
-
-    def delete_previous_vectors(self) -> None:
-        """Remove the file of the previous model's vectors; those in RAM stay in use."""
-        if self.previous_vectors is not None:
-            self.previous_vectors.clear()
-
     async def run(self) -> None:
-        """Run both lanes, once there is a model, until cancelled."""
-        await self._attached.wait()
-        async with anyio.create_task_group() as tasks:
-            for lane in self._lanes:
-                tasks.start_soon(lane.run)
+        """Run both lanes of the model that was attached last, until cancelled."""
+        while True:
+            await self._attached.wait()
+            self._attached = anyio.Event()
+            async with anyio.create_task_group() as tasks:
+                for lane in self._lanes:
+                    tasks.start_soon(lane.run)
+                await self._attached.wait()
+                tasks.cancel_scope.cancel()
 
     async def document(self, text: str, lead: str = "") -> tuple[Passage, ...]:
         """The passages of a text with their vectors, each embedded with `lead` before it; empty

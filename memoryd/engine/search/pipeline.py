@@ -18,7 +18,6 @@ from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import View
-from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.search import rank
 from memoryd.engine.search.dates import NO_TIMES, AskedTimes
 from memoryd.engine.search.fold import Folder, did_not_fit, within
@@ -64,7 +63,6 @@ class SearchState:
     index: Index
     store: Store
     settings: SearchSettings
-    previous_model: PreviousModel | None = None  # made `vector`; set during a change of model
     times: AskedTimes = NO_TIMES
     max_tokens: int | None = None
     reranker: Reranker | None = None
@@ -118,14 +116,7 @@ async def gather(state: SearchState) -> None:
         allowed = await anyio.to_thread.run_sync(selection.mask)
         in_time = None if view.in_time is None else view.in_time & allowed
         state.view = view = replace(view, allowed=allowed, in_time=in_time)
-    if state.vector is None:
-        return
-    if previous := state.previous_model:
-        cosines, owners = previous.cosines, previous.owners()
-        state.slot_cosines = await anyio.to_thread.run_sync(
-            cosines, state.vector, owners, view.allowed
-        )
-    elif not view.vectors.keep:
+    if state.vector is not None and not view.vectors.keep:
         state.slot_cosines = await from_store(
             state.store, state.index, view, state.vector, state.limit
         )

@@ -12,7 +12,6 @@ from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.listing import Listing
-from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.parts import Parts
 from memoryd.engine.search.dates import asked_times
 from memoryd.engine.search.fold import did_not_fit, within
@@ -75,35 +74,32 @@ class Search:
         parts = self._parts
         words, digits = await in_thread(_read, text) if len(text) > LONG else _read(text)
         vector, warnings = None, [NO_WORDS]
-        previous = parts.embedding.previous_model
         timings: dict[str, float] = {}
-        if words:
-            vector, warnings = await self._vector(text, previous, timings)
-        async with turn():  # wait before the view is taken, not after: fewer writes come in between
-            if words and previous is not parts.embedding.previous_model:  # retired while we waited
-                previous = parts.embedding.previous_model
-                vector, warnings = await self._vector(text, previous, timings)
-            now = parts.clock()  # read after all waiting: nothing that expired is returned
-            state = SearchState(
-                text=text,
-                vector=vector,
-                terms=words,
-                numbers=digits,
-                times=asked_times(text, now, parts.lifetimes.zone),
-                filter=filter,
-                now=now,
-                limit=limit,
-                min_score=min_score,
-                index=parts.index,
-                store=parts.store,
-                settings=parts.search,
-                previous_model=previous,
-                max_tokens=budget,
-                reranker=parts.embedding.reranker,
-                warnings=warnings,
-                timings=timings,
-            )
-            await run(state, STEPS)
+        async with parts.gate.passing():
+            if words:
+                vector, warnings = await self._vector(text, timings)
+            # Wait before the view is taken, not after: fewer writes come in between.
+            async with turn():
+                now = parts.clock()  # read after all waiting: nothing that expired is returned
+                state = SearchState(
+                    text=text,
+                    vector=vector,
+                    terms=words,
+                    numbers=digits,
+                    times=asked_times(text, now, parts.lifetimes.zone),
+                    filter=filter,
+                    now=now,
+                    limit=limit,
+                    min_score=min_score,
+                    index=parts.index,
+                    store=parts.store,
+                    settings=parts.search,
+                    max_tokens=budget,
+                    reranker=parts.embedding.reranker,
+                    warnings=warnings,
+                    timings=timings,
+                )
+                await run(state, STEPS)
         return state
 
     async def _newest(self, filter: Filter, limit: int, budget: int | None) -> Page:
@@ -115,21 +111,22 @@ class Search:
         return Page(tuple(hits), warnings, {})
 
     async def _vector(
-        self, text: str, previous: PreviousModel | None, timings: dict[str, float]
+        self, text: str, timings: dict[str, float]
     ) -> tuple[Floats | None, list[str]]:
-        """The query's vector by the model that searches, None without one; and warnings."""
+        """The query's vector, None without a model; and warnings."""
         index, embedding = self._parts.index, self._parts.embedding
-        vector, warnings, model = None, [], previous or embedding
+        vector, warnings = None, []
         try:
-            if not model.knows(text):
+            if not embedding.knows(text):
                 return None, [f"{UNKNOWN} {BY_WORDS}"]
             with timed(timings, "embed"):
-                vector = await model.query(text)
-            waiting = previous.waiting(index) if previous else index.pending
+                vector = await embedding.query(text)
             if vector is None:
                 warnings.append(f"{embedding.trouble()} {BY_WORDS}")
-            elif waiting:
-                warnings.append(f"{waiting} memories have no vector yet: found by words only.")
+            elif index.pending:
+                warnings.append(
+                    f"{index.pending} memories have no vector yet: found by words only."
+                )
         except EmbedError as exc:
             warnings.append(f"{exc.message} {BY_WORDS}")
         if embedding.rerank_trouble:

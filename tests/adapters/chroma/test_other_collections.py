@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.adapters.chroma.backup import Restore
+from memoryd.adapters.chroma.next_store import ChromaNextStore
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.errors import StoreError
 from memoryd.ports import Identity, Record
@@ -89,9 +90,20 @@ async def test_a_repair_keeps_the_other_collection(folder: Path) -> None:
     await assert_kept(folder, vectors=False)
 
 
-async def test_another_model_keeps_the_other_collection(folder: Path) -> None:
-    async with open_chroma(MINE, folder, Identity("other", 4), remodelling=True) as store:
+@pytest.mark.parametrize("times", [1, 2])
+async def test_another_model_keeps_the_other_collection(folder: Path, times: int) -> None:
+    """Also if the change was interrupted: the collection is copied again, as it is now."""
+    other = Identity("other", 8)
+    async with open_chroma(MINE, folder, IDENTITY, any_model=True) as store:
+        next_store = ChromaNextStore(store, MINE, folder)
+        for _ in range(times):
+            async with next_store.open(other) as beside:
+                await beside.put(record("same-id", 0))
+        async with next_store.alone():
+            await next_store.replace(other)
         assert (await store.status())["since_by"] == "model"
+        assert await store.read_identity() == other
+        assert set(await all_of(store)) == {"same-id"}
     await assert_kept(folder)
 
 
@@ -121,6 +133,9 @@ async def test_a_collection_of_another_program_stops_the_rewrite(folder: Path) -
         with pytest.raises(StoreError, match="recipes") as refused:
             await store.purge()
         assert refused.value.code == "other_collections"
+        with pytest.raises(StoreError, match="recipes"):
+            async with ChromaNextStore(store, settings, folder).open(Identity("other", 8)):
+                pass
         await store.put(record("goes on"))
         assert set(await all_of(store)) == {"same-id", "goes on"}
     assert foreign(folder) == said

@@ -32,9 +32,10 @@ def holds(folder: Path, word: str) -> list[str]:
     return [str(file) for file in files if any(n in file.read_bytes() for n in needles)]
 
 
-def test_killed_at_any_step_the_old_or_the_new_store_is_whole(tmp_path: Path) -> None:
+def killed_everywhere(folder: Path, what: str) -> list[dict[str, Any]]:
+    """What a new process found after a kill at each point; all memories are always there."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.adapters.chroma.worker_stores", str(tmp_path)],
+        [sys.executable, "-m", "tests.adapters.chroma.worker_stores", str(folder), what],
         cwd=ROOT,
         env=environment(),
         capture_output=True,
@@ -43,9 +44,15 @@ def test_killed_at_any_step_the_old_or_the_new_store_is_whole(tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     wanted = {f"m{n}": f"content of m{n} {1 + n % 3}" for n in range(1, COUNT, 2)}
-    for result in json.loads(done.stdout):
+    results: list[dict[str, Any]] = json.loads(done.stdout)
+    for result in results:
         assert (result["killed"], result["start"]) == (-signal.SIGKILL, 0), result
         assert result["found"] == wanted, result["point"]
+    return results
+
+
+def test_killed_at_any_step_the_old_or_the_new_store_is_whole(tmp_path: Path) -> None:
+    for result in killed_everywhere(tmp_path, "rewrite"):
         assert result["left"] == ["store", "store.made"], result["point"]
 
 

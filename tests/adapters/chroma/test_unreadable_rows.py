@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from memoryd.adapters.backup_file import verify
-from memoryd.adapters.chroma.store import open_chroma
+from memoryd.adapters.chroma.next_store import ChromaNextStore
+from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.cli.main import main
+from memoryd.errors import StoreError
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, assert_same, record
@@ -23,6 +25,7 @@ from tests.processes import environment
 pytestmark = pytest.mark.slow
 
 SETTINGS = StoreSettings(sync_threshold=10)
+OTHER = Identity("other", IDENTITY.dimension // 2)
 NO_TYPE, NO_TIME = "it has no memoryd:type", "it has no memoryd:created_at"
 DAMAGED = "its metadata is damaged"
 ODD = {
@@ -119,10 +122,37 @@ async def test_a_start_a_sweep_a_purge_and_another_model_keep_them(folder: Path)
         await store.purge()
         await all_of(store)
     assert odd_rows(folder) == before
-    async with open_chroma(SETTINGS, folder, Identity("other", 4), remodelling=True) as store:
+    async with open_chroma(SETTINGS, folder, OTHER, any_model=True) as store:
+        await all_of(store)
+        await change_model(store, folder, "m0", "m1", "m2")
         assert (await store.status())["since_by"] == "model"
+        assert (await store.status())["unreadable"] == {"count": len(ODD), "rows": ODD}
         assert set(await all_of(store)) == {"m0", "m1", "m2"}
     assert odd_rows(folder) == before
+
+
+async def test_a_change_of_model_that_failed_before_keeps_those_that_are_left(folder: Path) -> None:
+    """The first attempt copies them and lacks a memory; then one of them becomes a memory."""
+    async with open_chroma(SETTINGS, folder, OTHER, any_model=True) as store:
+        await all_of(store)
+        with pytest.raises(StoreError):
+            await change_model(store, folder, "m0", "m1")
+        await store.delete(["bare"])
+        await store.put(record("gossip"), new=True)
+        await change_model(store, folder, "m2", "gossip")
+        assert set(await all_of(store)) == {"m0", "m1", "m2", "gossip"}
+    assert {id.partition("#")[0] for id in odd_rows(folder)} == ODD.keys() - {"bare"}
+
+
+async def change_model(store: ChromaStore, folder: Path, *ids: str) -> None:
+    """Add these memories to the next store, and put it in the place of the live one."""
+    next_store = ChromaNextStore(store, SETTINGS, folder)
+    async with next_store.open(OTHER) as filled:
+        await all_of(filled)
+        for id in ids:
+            await filled.put(record(id, 0), new=True)  # vectors of no model
+    async with next_store.alone():
+        await next_store.replace(OTHER)
 
 
 async def test_a_backup_has_the_others(folder: Path, tmp_path: Path) -> None:

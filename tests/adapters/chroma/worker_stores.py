@@ -1,7 +1,7 @@
 """The worker's store without its worker: forked per step, so that it can be killed anywhere.
 
-Run as a program it kills a rewrite at every point that is named, lets a new process recover,
-and prints what it found, as JSON.
+Run as a program it kills a rewrite, or the replacement by the next store, at every point that is
+named, lets a new process recover, and prints what it found, as JSON.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.adapters.chroma import rewrite as rewrite_module
-from memoryd.adapters.chroma import swap
+from memoryd.adapters.chroma import swap, worker_store
 from memoryd.adapters.chroma.rewrite import NewStore
 from memoryd.adapters.chroma.rows import to_records
 from memoryd.adapters.chroma.worker_store import WorkerStore
+from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, record
 
@@ -39,17 +40,45 @@ POINTS: list[tuple[Any, str, int]] = [
     (shutil, "rmtree", 1),
     (NewStore, "finish", 1),
 ]
+NEXT_POINTS: list[tuple[Any, str, int]] = [
+    (worker_store, "finish_next", 1),
+    (rewrite_module, "scrub", 1),
+    (worker_store, "close", 1),
+    (swap, "complete_next", 1),
+    (swap, "_sync_tree", 1),
+    (os, "replace", 1),
+    (os, "rename", 1),
+    (swap, "_swap", 1),
+    (os, "rename", 2),
+    (os, "rename", 3),
+    (swap, "drop_next", 1),
+    (os, "rename", 4),
+    (shutil, "rmtree", 1),
+    (worker_store, "start", 1),
+    (swap, "drop_old", 1),
+    (shutil, "rmtree", 2),
+]
+NEXT_IDENTITY = Identity("next-model", IDENTITY.dimension)
 
 
-def open_store(folder: Path) -> WorkerStore:
-    return WorkerStore(SETTINGS, folder, IDENTITY, lambda stage: None)
+def open_store(folder: Path, identity: Identity = IDENTITY) -> WorkerStore:
+    return WorkerStore(SETTINGS, folder, identity, lambda stage: None, any_model=True)
 
 
-def fill(folder: Path) -> None:
-    made = open_store(folder)
+def fill(folder: Path, identity: Identity = IDENTITY) -> None:
+    made = open_store(folder, identity)
     made.write([record(f"m{n}", passages=1 + n % 3) for n in range(COUNT)], [], [])
     made.write([], [], [f"m{n}" for n in range(0, COUNT, 2)])
     made.close()
+
+
+def fill_live(folder: Path) -> None:
+    fill(folder)
+
+
+def fill_both(folder: Path) -> None:
+    fill(folder)
+    fill(folder / swap.NEXT, NEXT_IDENTITY)
 
 
 def rewrite(opened: WorkerStore) -> None:
@@ -57,6 +86,10 @@ def rewrite(opened: WorkerStore) -> None:
     while opened.step():
         pass
     opened.finish()
+
+
+def replace(opened: WorkerStore) -> None:
+    opened.replace_by_next(NEXT_IDENTITY)
 
 
 def contents(opened: WorkerStore) -> dict[str, str]:
@@ -92,31 +125,36 @@ def deadly(owner: Any, name: str, number: int) -> None:
     setattr(owner, name, call)
 
 
-def kill_everywhere(base: Path) -> list[dict[str, object]]:
+def kill_everywhere(base: Path, what: str) -> list[dict[str, object]]:
     import chromadb  # noqa: F401 (once, before the forks)
 
+    points, prepare, work = {
+        "rewrite": (POINTS, fill_live, rewrite),
+        "replace": (NEXT_POINTS, fill_both, replace),
+    }[what]
     results = []
-    for place, (owner, name, number) in enumerate(POINTS):
+    for place, (owner, name, number) in enumerate(points):
         folder, said = base / str(place), base / f"{place}.json"
-        assert in_child(lambda folder=folder: fill(folder)) == 0  # type: ignore[misc]
+        assert in_child(lambda folder=folder: prepare(folder)) == 0  # type: ignore[misc]
 
         def killed(folder: Path = folder, point: Any = (owner, name, number)) -> None:
             opened = open_store(folder)
             deadly(*point)
-            rewrite(opened)
+            work(opened)
 
         def recovered(folder: Path = folder, said: Path = said) -> None:
             opened = open_store(folder)
-            said.write_text(json.dumps(contents(opened)))
+            found = {"found": contents(opened), "model": opened.made_for.model}
+            said.write_text(json.dumps(found))
             opened.close()
 
         end, start = in_child(killed), in_child(recovered)
         left = sorted(entry.name for entry in folder.iterdir())
-        found = json.loads(said.read_text()) if start == 0 else None
+        found = json.loads(said.read_text()) if start == 0 else {}
         facts = {"point": f"{name} {number}", "killed": end, "start": start, "left": left}
-        results.append(facts | {"found": found})
+        results.append(facts | found)
     return results
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(kill_everywhere(Path(sys.argv[1]))))
+    sys.stdout.write(json.dumps(kill_everywhere(Path(sys.argv[1]), sys.argv[2])))

@@ -1,235 +1,310 @@
-"""A change of model, on real parts: the previous model searches until the new one has made the last
-vector, whatever happens meanwhile."""
+"""A change of model beside an engine that does not know of it, on stores in RAM."""
 
 from __future__ import annotations
 
-import threading
+import random
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import partial
 
+import anyio
+import anyio.lowlevel
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.chroma.remodel import _PreviousVectors
-from memoryd.adapters.chroma.store import open_chroma
-from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
-from memoryd.engine.engine import Engine
-from memoryd.errors import EmbedError, ModelMissing
-from memoryd.model import Memory, MemoryType
-from memoryd.ports import Encoder, Identity, Passage, Record
+from memoryd.adapters.embed.hash import HashEncoder
+from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.models import model_change
+from memoryd.engine.models.model_change import ModelChange
+from memoryd.errors import EmbedError
+from memoryd.model import lead_of
+from memoryd.ports import Identity, Record
 from memoryd.settings import Config
-from memoryd.wiring import engine as wiring
-from memoryd.wiring.engine import open_engine
-from tests.engine.test_engine_real import configured, sentences
+from tests.engine.conftest import Clock
 from tests.processes import until
+from tests.ramstore import RamNextStore, RamStore
 
-pytestmark = pytest.mark.slow
-
-DOCK = "The charging dock is behind the kitchen door."
-BATTERY = "where can it refill its energy?"  # no word of it
-MINILM, BGE = "all-MiniLM-L6-v2", "bge-small-en-v1.5"
+OLD = HashEncoder(dimension=48, max_words=20)
+NEW = HashEncoder(dimension=64, max_words=12)  # other vectors, and other passages
+SECRET = "kumquat"
 
 
-class Held:
-    """A model that makes no vector of the dock until it is let go; at the end it fails."""
+@pytest.fixture
+def next_store(store: RamStore) -> RamNextStore:
+    return RamNextStore(store)
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.has_begun, self.go, self.is_over = (threading.Event() for _ in range(3))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._encoder, name)
-
-    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        if not query and DOCK in texts:
-            self.has_begun.set()
-            self.go.wait()
-            if self.is_over.is_set():
-                raise EmbedError("The test is over.")
-        return self._encoder.encode(texts, query=query)
+@pytest.fixture
+async def engine(config: Config, store: RamStore, clock: Clock) -> AsyncIterator[Engine]:
+    """An engine on the old model with some memories, short and long."""
+    async with run_engine(config, store, OLD, OLD.dimension, clock) as running:
+        for n in range(60):
+            await running.store(f"robot {n} drinks tea in the hall " * (1 + n % 4))
+        yield running
 
 
 @asynccontextmanager
-async def changing(folder: Path) -> AsyncIterator[tuple[Engine, threading.Event]]:
-    """An engine whose new model is held back; the event lets it go."""
-    models: list[Held] = []
-    load_encoder = wiring.load_encoder
+async def changing(engine: Engine, next_store: RamNextStore) -> AsyncIterator[ModelChange]:
+    async with engine.changing_model(next_store, "new", str) as change:
+        yield change
 
-    def load(config: Config, **options: Any) -> Any:
-        encoder = load_encoder(config, **options)
-        if encoder is None or encoder.model != BGE:
-            return encoder
-        models.append(Held(encoder))
-        return models[0]
+
+def assert_all_by(encoder: HashEncoder, engine: Engine, store: RamStore) -> None:
+    """Index and store have the same memories, each with the vectors of this model."""
+    index = engine._parts.index
+    assert {memory.id for memory in index} == set(store.records)
+    for memory in index:
+        lead, kept = lead_of(memory), index.record(memory.id)
+        spans = encoder.split(memory.content, lead)
+        wanted = encoder.encode([lead + memory.content[a:b] for a, b in spans])
+        for record in (kept, store.records[memory.id]):
+            assert record is not None
+            assert record.memory == memory
+            assert [passage.span for passage in record.passages] == spans
+            assert np.allclose([passage.vector for passage in record.passages], wanted, atol=1e-6)
+
+
+class Slow(HashEncoder):
+    """Encodes documents only when it is allowed to, and counts them."""
+
+    def __init__(self) -> None:
+        super().__init__(dimension=64, max_words=12)
+        self.documents: list[str] = []
+        self.fails = False
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        if self.fails:
+            raise EmbedError("The model is out of order.")
+        if not query:
+            self.documents += texts
+        return super().encode(texts, query=query)
+
+
+async def test_any_writes_during_a_change_have_the_new_vectors_after_it(
+    engine: Engine, store: RamStore, next_store: RamNextStore
+) -> None:
+    """A model-based run: whatever is stored, changed and forgotten while the job runs."""
+    pick = random.Random(7)
+    ids = [memory.id for memory in engine._parts.index]
+
+    async def write(n: int) -> None:
+        id = pick.choice(ids)
+        what = pick.choice(("store", "forget", "update", "tag", "turn"))
+        if what == "store" or len(ids) < 10:
+            ids.append(
+                (await engine.store(f"a story of harbour {n} " * pick.choice((1, 9)))).memory.id
+            )
+        elif what == "turn":
+            await engine.add_turn("user", f"tea {n}", "session", pick.choice(("Anna", "Tom")))
+        elif what == "forget":
+            ids.remove(id)
+            await engine.forget(id)
+        elif what == "update":
+            await engine.update_memory(id, content=f"green robot {n} " * pick.choice((1, 9)))
+        else:
+            await engine.update_memory(id, metadata={"n": n})
+
+    before = engine._parts.index
+    async with changing(engine, next_store) as change, anyio.create_task_group() as tasks:
+        tasks.start_soon(change.run, NEW)
+        for n in range(150):
+            await write(n)
+            if engine._parts.index is before:
+                assert_all_by(OLD, engine, store)
+                assert (await engine.search("robot")).warnings == ()
+        await until(lambda: engine._parts.index is not before)
+    assert engine.model == (NEW.model, NEW.dimension)
+    for n in range(150, 160):
+        await write(n)
+    assert_all_by(NEW, engine, store)
+    assert (await engine.search("robot", min_score=0.0)).warnings == ()
+
+
+async def test_searches_and_writes_across_the_switch_never_mix_two_models(
+    engine: Engine, store: RamStore, next_store: RamNextStore
+) -> None:
+    """A vector of 48 numbers meets only vectors of 48, whenever the switch comes."""
+    over = anyio.Event()
+
+    async def use(number: int) -> None:
+        n = 0
+        while not over.is_set():
+            n += 1
+            text = f"caller{number} says word{n} of {secrets.token_hex(8)}"
+            stored = await engine.store(text)
+            page = await engine.search(text, min_score=0.0)
+            assert page.hits[0].memory.id == stored.memory.id
+            await engine.forget(stored.memory.id)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            for number in range(8):
+                tasks.start_soon(use, number)
+            async with changing(engine, next_store) as change:
+                await change.run(NEW)
+            for _ in range(100):
+                await anyio.lowlevel.checkpoint()
+            over.set()
+    assert_all_by(NEW, engine, store)
+
+
+async def test_a_stop_during_the_swap_does_not_separate_store_and_index(
+    engine: Engine, store: RamStore, next_store: RamNextStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, is_swapping = next_store.replace, anyio.Event()
+
+    async def slow(identity: Identity) -> None:
+        is_swapping.set()
+        for _ in range(10):
+            await anyio.lowlevel.checkpoint()
+        await replace(identity)
+
+    monkeypatch.setattr(next_store, "replace", slow)
+    async with changing(engine, next_store) as change, anyio.create_task_group() as tasks:
+        tasks.start_soon(change.run, NEW)
+        with anyio.fail_after(60):
+            await is_swapping.wait()
+        tasks.cancel_scope.cancel()
+    await engine.store("said after the switch")
+    assert_all_by(NEW, engine, store)
+
+
+async def test_what_is_done_is_not_embedded_again(
+    engine: Engine, next_store: RamNextStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that ended halfway, as by a kill: the next one embeds only the rest."""
+    encoder = Slow()
+    put, left = next_store.store.put, [25]
+
+    async def put_some(*args: object, **options: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            await anyio.sleep_forever()
+        await put(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(next_store.store, "put", put_some)
+    async with anyio.create_task_group() as tasks, changing(engine, next_store) as change:
+        tasks.start_soon(change.run, encoder)
+        await until(lambda: change.state().done == 25)
+        tasks.cancel_scope.cancel()
+    monkeypatch.undo()
+    changed = next(iter(next_store.store.records))
+    await engine.update_memory(changed, content="changed meanwhile")
+    encoder.documents.clear()
+    async with changing(engine, next_store) as change:
+        await change.run(encoder)
+    done = {text for r in list(next_store.store.records.values()) for text in [r.memory.content]}
+    assert len(done) == 60
+    again = {text for text in encoder.documents if text.startswith("changed")}
+    assert again == {"changed meanwhile"}
+    fresh = sum(len(encoder.split(r.memory.content)) for r in next_store.store.records.values())
+    assert len(encoder.documents) < fresh
+
+
+async def test_a_failure_is_told_and_tried_again(
+    engine: Engine, store: RamStore, next_store: RamNextStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_change, "RETRY", 0.01)
+    encoder = Slow()
+    encoder.fails = True
+    async with changing(engine, next_store) as change, anyio.create_task_group() as tasks:
+        tasks.start_soon(change.run, encoder)
+        await until(lambda: "out of order" in engine.state()["model_change"]["trouble"])
+        assert engine.model == (OLD.model, OLD.dimension)
+        assert (await engine.search("robot")).warnings == ()
+        encoder.fails = False
+    assert_all_by(NEW, engine, store)
+
+
+@asynccontextmanager
+async def held_at_the_last(
+    engine: Engine, next_store: RamNextStore
+) -> AsyncIterator[tuple[list[str], anyio.Event]]:
+    """A change that has done all but the last memory. The ids of secrets among those done, and an
+    event that lets it go on."""
+    gone = [(await engine.store(f"{SECRET} {n}")).memory.id for n in range(3)]
+    last = (await engine.store("the last one")).memory.id
+    put, go = next_store.store.put, anyio.Event()
+
+    async def put_until_the_last(record: Record, *, new: bool = False) -> None:
+        if record.memory.id == last:
+            await go.wait()
+        await put(record, new=new)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wiring, "load_encoder", load)
-        async with open_engine(using(folder, BGE)) as engine:
-            (model,) = models
-            try:
-                # What is stored from now on is not in the batch that is held back.
-                await until(model.has_begun.is_set)
-                yield engine, model.go
-            finally:
-                if not model.go.is_set():
-                    model.is_over.set()
-                    model.go.set()
+        patch.setattr(model_change, "AT_ONCE", 1)
+        patch.setattr(next_store.store, "put", put_until_the_last)
+        async with changing(engine, next_store) as change, anyio.create_task_group() as tasks:
+            tasks.start_soon(change.run, NEW)
+            await until(lambda: change.state().done == 63)
+            assert set(gone) <= set(next_store.store.records)
+            yield gone, go
+            tasks.cancel_scope.cancel()
 
 
-def using(folder: Path, model: str) -> Config:
-    config = configured(folder)
-    return replace(config, memory=replace(config.memory, embedding_model=model))
+def secrets_in(store: RamStore) -> list[str]:
+    return [id for id, record in store.records.items() if SECRET in record.memory.content]
 
 
-async def fill(config: Config) -> None:
-    async with open_engine(config) as engine:
-        for text in [DOCK, *sentences(30)]:
-            await engine.store(text, metadata={"kept": True}, session_id="s")
-        await engine.store("a long story about the harbour " * 100, name="long")
-
-
-async def best(engine: Engine, query: str = BATTERY) -> str:
-    page = await engine.search(query, min_score=0.1)
-    assert page.warnings == ()
-    return page.hits[0].memory.content
-
-
-async def test_the_previous_model_searches_until_the_new_one_is_done(tmp_path: Path) -> None:
-    await fill(using(tmp_path, MINILM))
-    async with changing(tmp_path) as (engine, go):
-        assert engine.count == 32
-        assert engine.state()["pending_vectors"] > 0
-        assert engine.state()["previous_model"] == MINILM
-        assert engine.state()["model"] == BGE
-        assert await best(engine) == DOCK
-        go.set()
-        await until(lambda: engine.state()["previous_model"] is None)
-        assert engine.state()["pending_vectors"] == 0
-        assert await best(engine) == DOCK
-        page = await engine.search(BATTERY, min_score=0.1)
-        assert page.hits[0].memory.metadata == {"kept": True}
-        assert (await engine.store_status())["model"] == BGE
-        assert not (tmp_path / PREVIOUS_VECTORS).exists()
-    async with open_engine(using(tmp_path, BGE)) as engine:
-        assert engine.state()["pending_vectors"] == 0
-        assert await best(engine) == DOCK
-
-
-async def test_what_is_written_meanwhile_is_found_by_meaning_too(tmp_path: Path) -> None:
-    await fill(using(tmp_path, MINILM))
-    async with changing(tmp_path) as (engine, _):
-        stored = await engine.store("Grandmother's recipe needs three eggs and some vanilla.")
-        assert await best(engine, "what do I bake the cake with?") == stored.memory.content
-        await engine.update_memory(stored.memory.id, content="Interest rates rose in March.")
-        assert await best(engine, "how expensive are loans?") == "Interest rates rose in March."
-        await engine.forget(stored.memory.id)
-        found = await engine.search("how expensive are loans?", min_score=0.0, limit=50)
-        assert stored.memory.id not in {hit.memory.id for hit in found.hits}
-        assert await best(engine) == DOCK
-        assert engine.state()["previous_model"] == MINILM
-
-
-async def test_stopped_halfway_it_goes_on_with_the_previous_model(tmp_path: Path) -> None:
-    await fill(using(tmp_path, MINILM))
-    for late in ("The spare key hangs in the garage.", "Mozart was born in Salzburg."):
-        async with changing(tmp_path) as (engine, _):
-            assert await best(engine) == DOCK
-            await engine.store(late)
-    async with changing(tmp_path) as (engine, _):
-        previous = engine._parts.embedding.previous_model
-        assert previous is not None
-        await until(lambda: previous.waiting(engine._parts.index) == 0)
-        assert await best(engine, "composer from Austria") == "Mozart was born in Salzburg."
-    async with open_engine(using(tmp_path, BGE)) as engine:
-        await until(lambda: engine.state()["previous_model"] is None)
-        assert engine.count == 34
-        assert engine.state()["pending_vectors"] == 0
-
-
-async def test_a_second_change_before_the_first_is_done_keeps_the_one_that_searches(
-    tmp_path: Path,
+async def test_a_purge_takes_what_is_gone_from_the_next_store_too(
+    engine: Engine, store: RamStore, next_store: RamNextStore
 ) -> None:
-    await fill(using(tmp_path, MINILM))
-    settings = configured(tmp_path).store
-    async with open_chroma(settings, tmp_path, Identity(BGE, 384), remodelling=True) as store:
-        assert await store.count() == 32
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        assert await best(engine) == DOCK
-        await until(lambda: engine.state()["previous_model"] is None)
-        assert engine.state()["model"] == "hash-384"
+    async with held_at_the_last(engine, next_store) as (gone, go):
+        await engine.forget(gone[0])
+        await engine.forget(gone[1])
+        await engine.update_memory(gone[2], content="harmless")
+        assert secrets_in(next_store.store) != []  # or this test could not fail
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(engine.purge)
+            await until(lambda: store.purges == 1)
+            go.set()
+        assert secrets_in(next_store.store) == []
+        assert next_store.store.purges == 1
+        await until(lambda: engine.model == (NEW.model, NEW.dimension))
+    assert_all_by(NEW, engine, store)
 
 
-async def test_a_previous_model_that_is_gone_leaves_the_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_purge_throws_away_a_next_store_that_is_not_open(
+    engine: Engine, next_store: RamNextStore
 ) -> None:
-    await fill(using(tmp_path, MINILM))
-    load = wiring.load_encoder
-
-    def without_minilm(config: Config, **options: Any) -> Any:
-        if config.memory.embedding_model == MINILM:
-            raise ModelMissing("No source has it.")
-        return load(config, **options)
-
-    monkeypatch.setattr(wiring, "load_encoder", without_minilm)
-    async with changing(tmp_path) as (engine, go):
-        assert engine.state()["previous_model"] is None
-        page = await engine.search("charging dock")
-        assert page.hits[0].memory.content == DOCK
-        assert "memories have no vector yet: found by words only." in page.warnings[0]
-        assert (tmp_path / PREVIOUS_VECTORS).exists()  # it may come back
+    """As while the new model cannot be loaded."""
+    async with held_at_the_last(engine, next_store) as (gone, _):
+        pass
+    for id in gone:
+        await engine.forget(id)
+    async with changing(engine, next_store):
+        assert secrets_in(next_store.store) == gone
         await engine.purge()
-        assert not (tmp_path / PREVIOUS_VECTORS).exists()
-        go.set()
-        await until(lambda: not engine.state()["pending_vectors"])
-        assert await best(engine) == DOCK
+        assert next_store.store.records == {}
 
 
-async def test_a_purge_leaves_no_vector_of_the_previous_model_in_a_file(tmp_path: Path) -> None:
-    await fill(using(tmp_path, MINILM))
-    async with changing(tmp_path) as (engine, _):
-        assert (tmp_path / PREVIOUS_VECTORS).stat().st_mode & 0o777 == 0o600
+async def test_a_purge_that_meets_the_switch_purges_the_new_store(
+    engine: Engine, store: RamStore, next_store: RamNextStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purges: list[bool] = []
+
+    async def purge(old: RamStore) -> None:
+        purges.append(engine._change is not None)
+        if len(purges) == 1:  # the switch comes after the files of the old store were rewritten
+            await change.run(NEW)
+
+    monkeypatch.setattr(store, "purge", partial(purge, store))
+    async with changing(engine, next_store) as change:
         await engine.purge()
-        assert not (tmp_path / PREVIOUS_VECTORS).exists()
-        assert await best(engine) == DOCK
+    assert len(purges) == 2
 
 
-def test_more_vectors_than_fit_twice_into_ram_are_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_an_export_across_the_switch_has_vectors_of_one_model(
+    engine: Engine, next_store: RamNextStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vector = np.eye(1, 4, dtype=np.float32)[0]
-    memory = Memory("a", MemoryType.FACT, "text", 1.0)
-    records = [Record(replace(memory, id=str(n)), (Passage((0, 4), vector),)) for n in range(5)]
-    for most, is_kept in ((5, True), (4, False)):
-        monkeypatch.setattr("memoryd.adapters.chroma.remodel.MAX_PASSAGES", most)
-        vectors, snapshot_file = _PreviousVectors(), LocalSnapshotFile(tmp_path / str(most))
-        for record in records:
-            vectors.add([record])
-        vectors.save(snapshot_file, Identity("m", 4))
-        assert (snapshot_file.load() is not None) == is_kept
-
-
-async def test_a_model_that_is_not_there_takes_over_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        await engine.store("x")
-
-    def missing(*_: object, **__: object) -> None:
-        raise ModelMissing("No source has it.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(wiring, "load_encoder", missing)
-        async with open_engine(configured(tmp_path)) as engine:
-            page = await engine.search("x")
-            assert len(page.hits) == 1
-            assert "No source has it." in page.warnings[0]
-            assert (await engine.store_status())["model"] == "hash-384"
-            await engine.store("y z")
-    async with open_engine(configured(tmp_path, "hash")) as engine:
-        assert len((await engine.search("x")).hits) == 1
-        await until(lambda: not engine.state()["pending_vectors"])
-        assert (await engine.search("z")).warnings == ()
+    monkeypatch.setattr("memoryd.engine.transfer.PAGE", 10)
+    page = await engine.export_page()
+    assert page.model == OLD.model
+    assert all(len(p.vector) == OLD.dimension for r in page.records for p in r.passages)
+    async with changing(engine, next_store) as change:
+        await change.run(NEW)
+    page = await engine.export_page(page.after)
+    assert len(page.records) == 10
+    assert all(record.passages == () for record in page.records)

@@ -1,0 +1,218 @@
+"""A change of model: a background job embeds every memory into a next store, beside the live one;
+then the next store takes the place of the live one, and the engine its index and model.
+
+Until then the engine serves the live store with the model of its vectors, as if there were no
+change. Vectors of two models cannot be compared, so a search uses one of them for all memories.
+
+What is left to do is never recorded. The job compares the index of the next store with the live
+index: a memory is done if both have the same revision of it. So what is written meanwhile is done
+again, and after a kill the job goes on with what the next store has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.passages import row_terms
+from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
+from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.parts import Gate, Parts
+from memoryd.errors import MemorydError
+from memoryd.fair import in_thread
+from memoryd.model import Memory, lead_of
+from memoryd.ports import Encoder, Identity, NextStore, Record, Store
+from memoryd.tasks import task_group
+
+log = structlog.get_logger()
+RETRY = 60.0  # seconds after a failure such as a full disk
+AT_ONCE = 32  # memories that are embedded and written at the same time
+FEW = 32  # with no more than this many left to do, the engine is held back for the last of them
+PACE = 500  # memories compared before the event loop runs other tasks
+DELETES = 500  # memories deleted in one call
+LONG = 5_000  # characters of content from which its terms are computed on a thread
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeState:
+    """How far a change of model is; `trouble`: why it does not go on, else empty."""
+
+    to: str
+    done: int
+    total: int
+    trouble: str
+
+
+class ModelChange:
+    """One change of model, from the start of the daemon to the switch."""
+
+    def __init__(
+        self, parts: Parts, next_store: NextStore, to: str, trouble: Callable[[], str]
+    ) -> None:
+        """`to` is the name of the new model; `trouble` says why that is not loaded yet."""
+        self._parts = parts
+        self._next_store = next_store
+        self._to = to
+        self._trouble = trouble
+        self._filling: _Filling | None = None
+        self._is_over = False  # the switch is done
+
+    def state(self) -> ChangeState:
+        """For `status`."""
+        total = len(self._parts.index)
+        done = len(self._filling.index) if self._filling else total * self._is_over
+        return ChangeState(self._to, min(done, total), total, self._trouble())
+
+    async def run(self, encoder: Encoder) -> None:
+        """Do the whole change to this model. A failure is logged, and tried again later."""
+        self._to = encoder.model
+        while not self._is_over:
+            self._trouble = str  # ""
+            try:
+                await self._run(encoder)
+            except Exception as exc:  # whatever it is, the engine serves on
+                error = _first(exc)
+                log.warning("model_change_failed", error=type(error).__name__)
+                self._trouble = partial(_sentence, error)
+                await anyio.sleep(RETRY)
+
+    async def _run(self, encoder: Encoder) -> None:
+        parts, identity = self._parts, Identity(encoder.model, encoder.dimension)
+        embedding = Embedding(parts.embedding.settings, encoder)
+        index = Index(encoder.dimension, exact_limit=parts.search.exact_limit)
+        try:
+            async with task_group() as tasks, AsyncExitStack() as opened:
+                tasks.start_soon(embedding.run)
+                store = await opened.enter_async_context(self._next_store.open(identity))
+                await Snapshots(index, NoSnapshotFile(), {}).load(store)
+                self._filling = filling = _Filling(parts, store, index, embedding)
+                await filling.fill_until_few()
+                async with self._next_store.alone():
+                    await filling.fill_until_few()
+                    async with parts.gate.closed():
+                        await filling.fill()
+                        await opened.aclose()
+                        # A cancellation in between would leave store and index of two models.
+                        with anyio.CancelScope(shield=True):
+                            await self._next_store.replace(identity)
+                            self._switch(index, encoder)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._filling = None
+        facts = {"memories": len(index), "embedded": filling.added}
+        log.info("model_changed", to=encoder.model, **facts)
+
+    def _switch(self, index: Index, encoder: Encoder) -> None:
+        """One step: there is no await in it."""
+        self._parts.index = index
+        self._parts.embedding.attach(encoder)
+        identity = {"model": encoder.model, "dimension": encoder.dimension}
+        self._parts.snapshots.use(index, identity)
+        self._is_over = True
+
+    async def purge(self) -> bool:
+        """Remove deleted data from the files of the next store; false if it has become the live one
+        meanwhile."""
+        async with self._next_store.alone():
+            if self._is_over:
+                return False
+            if self._filling is None:  # nobody knows what is in it: begin again
+                await self._next_store.discard()
+            else:
+                await self._filling.purge()
+            return True
+
+
+class _Filling:
+    """The next store with its index, while they are filled."""
+
+    def __init__(self, parts: Parts, store: Store, index: Index, embedding: Embedding) -> None:
+        self._parts = parts
+        self._store = store
+        self._embedding = embedding
+        self._gate = Gate()  # closed while nothing may be added
+        self.index = index
+        self.added = 0
+
+    async def fill_until_few(self) -> None:
+        """Fill it until only few memories are changed during a pass."""
+        while await self.fill() > FEW:
+            pass
+
+    async def fill(self) -> int:
+        """One pass: delete what is gone or changed, add what is missing; how many were missing."""
+        await self.delete_stale()
+        missing = [m async for m in _paced(list(self._parts.index)) if self.index.get(m.id) is None]
+        left = iter(missing)
+        async with task_group() as tasks:
+            for _ in range(AT_ONCE):
+                tasks.start_soon(self._add_all, left)
+        return len(missing)
+
+    async def delete_stale(self) -> None:
+        """Delete every memory that the live index does not have in the same revision."""
+        stale = [m.id async for m in _paced(list(self.index)) if not self._is_done(m)]
+        for start in range(0, len(stale), DELETES):
+            part = stale[start : start + DELETES]
+            await self._store.delete(part)
+            for id in part:
+                self.index.remove(id)
+
+    async def purge(self) -> None:
+        """Remove deleted data from its files."""
+        async with self._gate.closed():
+            await self.delete_stale()
+        await self._store.purge()
+
+    def _is_done(self, memory: Memory) -> bool:
+        id, live = memory.id, self._parts.index
+        # The memory is compared too: those of a restored backup all have the revision 0.
+        is_same = live.revision(id) == self.index.revision(id) and live.get(id) == memory
+        return is_same and not self.index.is_pending(id)
+
+    async def _add_all(self, left: Iterator[Memory]) -> None:
+        for memory in left:
+            await self._add(memory)
+
+    async def _add(self, memory: Memory) -> None:
+        live = self._parts.index
+        revision = live.revision(memory.id)
+        passages = await self._embedding.document(memory.content, lead_of(memory))
+        record = Record(memory, passages, revision or 0)
+        terms = await in_thread(row_terms, record) if len(memory.content) > LONG else None
+        async with self._gate.passing():
+            if live.revision(memory.id) == revision and live.get(memory.id) is memory:
+                await self._store.put(record, new=True)
+                self.index.put(record, terms)
+                self.added += 1
+
+
+async def _paced(items: Iterable[Item]) -> AsyncIterator[Item]:
+    for number, item in enumerate(items, start=1):
+        yield item
+        if number % PACE == 0:
+            await anyio.lowlevel.checkpoint()
+
+
+def _sentence(error: BaseException) -> str:
+    """What to show of an error. The text of a foreign one can quote a memory."""
+    if isinstance(error, MemorydError):
+        return f"{error.message} {error.hint}".strip()
+    return f"It failed with {type(error).__name__}."
+
+
+def _first(exc: BaseException) -> BaseException:
+    """The error itself, or the first one of a group."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc
