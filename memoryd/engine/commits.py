@@ -10,6 +10,7 @@ import anyio.lowlevel
 
 from memoryd.engine.index.passages import row_terms
 from memoryd.engine.parts import Parts
+from memoryd.errors import ModelUnavailable, TextRefused
 from memoryd.fair import in_thread
 from memoryd.model import Memory, lead_of
 from memoryd.ports import Passage, Record
@@ -20,10 +21,14 @@ PACE = 20  # memories removed from the index before the event loop runs other ta
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
     """The passages of a memory with their vectors; the previous model, if it searches, embeds it
-    too. Call before taking any lock: it may wait for the model."""
+    too. None if the model's server fails: the memory is stored, and waits for its vector. Call
+    before taking any lock: it may wait for the model."""
     if previous := parts.embedding.previous_model:
         await previous.prepare(memory)
-    return await parts.embedding.document(memory.content, lead_of(memory))
+    try:
+        return await parts.embedding.document(memory.content, lead_of(memory))
+    except (ModelUnavailable, TextRefused):
+        return ()
 
 
 async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:

@@ -9,6 +9,7 @@ sleeps by the monotonic clock, so a wall clock that jumps cannot stop it, and de
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -101,17 +102,29 @@ class Upkeep:
         return 0 if now is None else await self.cleanup_expired(now)
 
     async def embed_pending(self) -> int:
-        """Embed the memories that have no vector; how many."""
-        waiting = self._parts.index.pending_ids() if self._parts.embedding.encoder else []
+        """Embed the memories that have no vector; how many have one now. Ends early if the model's
+        server fails."""
+        embedding = self._parts.embedding
+        waiting = self._parts.index.pending_ids() if embedding.encoder else []
         for start in range(
             0, len(waiting), GROUP
         ):  # in parallel, so that they share batches and commits
+            if embedding.outage.error is not None:
+                break
             async with task_group() as tasks:
                 for id in waiting[start : start + GROUP]:
                     tasks.start_soon(self._memories.embed_pending, id)
-        if self._parts.embedding.encoder and not self._parts.index.pending:
-            self._parts.embedding.retire_previous_model()
-        return len(waiting)
+        if embedding.encoder and not self._parts.index.pending:
+            embedding.retire_previous_model()
+        return sum(not self._parts.index.is_pending(id) for id in waiting)
+
+    async def embed_after_outages(self) -> None:
+        """Embed what was stored during an outage of the model, whenever one ends."""
+        outage = self._parts.embedding.outage
+        while True:
+            await outage.ended.wait()
+            outage.ended = anyio.Event()
+            await self._run(self.embed_pending)
 
     async def purge(self) -> None:
         """Rewrite all files that hold memories, so that none holds deleted data."""
@@ -191,8 +204,12 @@ class Upkeep:
             self.backup_if_due,
         )
         for job in jobs:
-            try:
-                if count := await job():
-                    log.info(job.__name__, memories=count)
-            except MemorydError as exc:
-                log.warning(f"{job.__name__}_failed", code=exc.code)
+            await self._run(job)
+
+    async def _run(self, job: Callable[[], Awaitable[int]]) -> None:
+        name = getattr(job, "__name__", "job")
+        try:
+            if count := await job():
+                log.info(name, memories=count)
+        except MemorydError as exc:
+            log.warning(f"{name}_failed", code=exc.code)

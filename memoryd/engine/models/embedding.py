@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,10 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.errors import BadVector, EmbedError, MemorydError
+from memoryd.engine.models.outage import Outage
+from memoryd.errors import BadVector, EmbedError, MemorydError, ModelUnavailable, TextRefused
 from memoryd.fair import CALLER, THREADS, FairQueue, in_thread
-from memoryd.ports import Encoder, Passage, Reranker, SnapshotFile
+from memoryd.ports import Encoder, Passage, SnapshotFile
 from memoryd.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ RUNNERS = THREADS  # batches that a lane encodes at the same time: one per core
 BATCH_CHARS, QUERY_CHARS = 1_250, 300
 SHARES = 4  # with fewer waiting callers than this, batches are smaller in proportion
 LONG = 2_000  # characters from which a text is split on a thread
+PROBE = "memory"  # embedded to see whether a model works again
 
 
 class VectorCache:
@@ -83,8 +86,11 @@ class _Job:
 class Lane:
     """One kind of text through one encoder, in shared batches."""
 
-    def __init__(self, encoder: Encoder, settings: EmbeddingSettings, *, query: bool) -> None:
+    def __init__(
+        self, encoder: Encoder, settings: EmbeddingSettings, outage: Outage, *, query: bool
+    ) -> None:
         self._encoder = encoder
+        self._outage = outage
         self._query = query
         self._batch_size = settings.batch_size
         self._cache = VectorCache(settings.cache_size)
@@ -97,6 +103,7 @@ class Lane:
         vectors = [self._cache.get(text) for text in texts]
         todo = deque(i for i, vector in enumerate(vectors) if vector is None)
         if todo:
+            self._outage.check()
             job = _Job(list(texts), vectors, todo, CALLER.get(), left=len(todo))
             self._jobs.push(job, job.caller)
             self._work.set()
@@ -155,9 +162,19 @@ class Lane:
         error: MemorydError | None = None
         vectors: Sequence[Vector] = []
         try:
+            self._outage.check()  # it may have begun while they waited
             encode = self._encoder.encode
             found = await anyio.to_thread.run_sync(lambda: encode(texts, query=self._query))
             vectors = list(checked(found, len(texts), self._encoder.dimension))
+        except ModelUnavailable as exc:
+            self._outage.begin(exc)
+            error = exc
+        except TextRefused as exc:
+            if len(batch) > 1:  # only one of them may be refused
+                for one in batch:
+                    await self._encode([one])
+                return
+            error = exc
         except MemorydError as exc:
             error = exc
         except Exception as exc:  # any error of the model's library fails this batch only
@@ -191,10 +208,7 @@ def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
 
 
 class Embedding:
-    """Both lanes of the current model. Until a model is attached there are no vectors.
-
-    `trouble` returns why there is no model, as a sentence for the answers.
-    """
+    """Both lanes of the current model. Until a model is attached there are no vectors."""
 
     def __init__(self, settings: EmbeddingSettings, encoder: Encoder | None = None) -> None:
         self._settings = settings
@@ -203,17 +217,25 @@ class Embedding:
         self.encoder: Encoder | None = None
         self.previous_model: PreviousModel | None = None  # searches in place of the encoder
         self.previous_vectors: SnapshotFile | None = None  # where its vectors are saved
-        self.reranker: Reranker | None = None
-        self.rerank_trouble = ""  # why the configured reranker is not in use
-        self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
+        self.outage = Outage("embedding")
+        self.why_missing: Callable[[], str] = lambda: "No embedding model is configured."
         if encoder is not None:
             self.attach(encoder)
 
     def attach(self, encoder: Encoder) -> None:
         """Use this model from now on."""
         self.encoder = encoder
-        self._lanes = [Lane(encoder, self._settings, query=query) for query in (False, True)]
+        self._lanes = [
+            Lane(encoder, self._settings, self.outage, query=query) for query in (False, True)
+        ]
         self._attached.set()
+
+    def trouble(self) -> str:
+        """Why there is no vector, as a sentence for the answers; "" while the model works."""
+        if self.encoder is None:
+            return self.why_missing()
+        error = self.outage.error
+        return f"{error.message} {error.hint}".strip() if error else ""
 
     def retire_previous_model(self) -> None:
         """Every memory has its new vector: let the new model search from now on."""
@@ -230,9 +252,11 @@ class Embedding:
     async def run(self) -> None:
         """Run both lanes, once there is a model, until cancelled."""
         await self._attached.wait()
+        assert self.encoder is not None
         async with anyio.create_task_group() as tasks:
             for lane in self._lanes:
                 tasks.start_soon(lane.run)
+            tasks.start_soon(self.outage.watch, partial(self.encoder.encode, [PROBE], query=True))
 
     async def document(self, text: str, lead: str = "") -> tuple[Passage, ...]:
         """The passages of a text with their vectors, each embedded with `lead` before it; empty

@@ -18,12 +18,13 @@ from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import Signals, View
 from memoryd.engine.models.previous_model import PreviousModel
+from memoryd.engine.models.reranking import Reranking
 from memoryd.engine.search import rank
 from memoryd.engine.search.fold import Folder, within
 from memoryd.engine.search.store_candidates import from_store
 from memoryd.errors import EmbedError
 from memoryd.model import DAY, Filter, Hit, Why, who
-from memoryd.ports import Reranker, Store
+from memoryd.ports import Store
 from memoryd.settings import SearchSettings
 
 MAX_TRIES = 4  # start again after a concurrent write, up to this many tries
@@ -64,7 +65,7 @@ class SearchState:
     settings: SearchSettings
     previous_model: PreviousModel | None = None  # made `vector`; set during a change of model
     max_tokens: int | None = None
-    reranker: Reranker | None = None
+    reranking: Reranking | None = None
     view: View | None = None
     slot_cosines: Floats | None = None  # computed outside of the index; None: use its vectors
     signals: Signals | None = None
@@ -141,7 +142,7 @@ def _ranked(state: SearchState, view: View) -> rank.Ranked:
     """Compute both signals and fuse them. Runs on a thread."""
     if not state.candidate_count:
         state.candidate_count = state.limit * SPARE + (
-            state.settings.rerank_top if state.reranker else 10
+            state.settings.rerank_top if state.reranking else 10
         )
     state.signals = view.signals(
         state.vector, state.slot_cosines, max(rank.POOL, state.candidate_count)
@@ -180,12 +181,12 @@ def _undo_length_cost(ordered: list[Candidate]) -> None:
 async def rerank(state: SearchState) -> None:
     """Reorder the top candidates with a model that reads query and memory together. The places
     keep their scores, so that a score means the same with and without a reranker."""
-    if state.reranker is None or not state.candidates:
+    if state.reranking is None or not state.candidates:
         return
     top = state.candidates[: state.settings.rerank_top]
     texts = [_rerank_text(state, found) for found in top]
     try:
-        marks = await anyio.to_thread.run_sync(state.reranker.marks, state.text, texts)
+        marks = await state.reranking.marks(state.text, texts)
     except EmbedError as exc:
         state.warnings.append(f"{exc.message} Results are not reranked.")
         return

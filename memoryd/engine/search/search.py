@@ -82,7 +82,7 @@ class Search:
                 settings=settings,
                 previous_model=previous,
                 max_tokens=budget,
-                reranker=parts.embedding.reranker,
+                reranking=parts.reranking if parts.reranking.is_attached else None,
                 warnings=warnings,
                 timings=timings,
             )
@@ -107,8 +107,8 @@ class Search:
                 warnings.append(f"{waiting} memories have no vector yet: found by words only.")
         except EmbedError as exc:
             warnings.append(f"{exc.message} {BY_WORDS}")
-        if embedding.rerank_trouble:
-            warnings.append(f"{embedding.rerank_trouble} Results are not reranked.")
+        if trouble := self._parts.reranking.trouble:
+            warnings.append(f"{trouble} Results are not reranked.")
         return vector, warnings
 
 
