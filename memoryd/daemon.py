@@ -80,6 +80,7 @@ class Daemon:
         self._status = Status(self._readiness, config.memory.path)
         self._server = McpServer(self._readiness, self._status)
         self._stopping = anyio.Event()
+        self._leave = anyio.Event()  # the open engine is to be closed: to stop, or to open it again
         self._inode: int | None = None  # of our socket file; None: the service manager owns it
         self._failure = ("", "")  # code and sentence of the last failed opening
 
@@ -201,10 +202,10 @@ class Daemon:
     async def _serve_open(self) -> None:
         """Open the engine behind the doors; close it at the stop. While it cannot be opened, every
         call gets the reason and triggers the next attempt."""
-        while True:
+        while not self._stopping.is_set():
             try:
                 await self._serve_once()
-                return
+                continue
             except MemorydError as exc:
                 if self._readiness.opened is not None:
                     raise
@@ -224,7 +225,10 @@ class Daemon:
             notify(f"STATUS={exc.message}")
 
     async def _serve_once(self) -> None:
-        async with open_engine(self._config, wait=False, watch=self._readiness.watch) as engine:
+        """Serve until the stop, or until the engine has to be opened again for another model."""
+        self._leave = leave = anyio.Event()
+        watch = self._readiness.watch
+        async with open_engine(self._config, wait=False, watch=watch, reopen=leave.set) as engine:
             if self._failure[0]:
                 self._failure = ("", "")
                 notify("STATUS=")
@@ -232,8 +236,12 @@ class Daemon:
             gc.freeze()  # loaded objects stay: exclude them from later collections
             notify("READY=1")
             log.info("ready", memories=engine.count)
-            await self._stopping.wait()
-            notify("STOPPING=1")
+            await leave.wait()
+            if self._stopping.is_set():
+                notify("STOPPING=1")
+            else:
+                log.info("reopening")
+                self._readiness.reopen()
             with anyio.move_on_after(DRAIN_SECONDS):
                 await self._server.drained()
 
@@ -245,6 +253,7 @@ class Daemon:
                     os._exit(1)
                 log.info("stopping", signal=signal.Signals(number).name)
                 self._stopping.set()
+                self._leave.set()
                 # A stuck worker or download must not delay the exit: everything acknowledged is
                 # committed, and the worker ends when its input does.
                 timer = threading.Timer(STOP_SECONDS, os._exit, (1,))

@@ -58,6 +58,12 @@ class Readiness:
         self._engine, self.error, self.stage = engine, None, "ready"
         self._settled.set()
 
+    def reopen(self) -> None:
+        """Let calls wait until the engine is open again."""
+        self._engine, self.stage = None, "starting"
+        self._settled = anyio.Event()
+        self._opening_since = time.monotonic()
+
     def fail(self, error: MemorydError) -> None:
         """Answer calls with this error: the engine cannot be opened."""
         now = time.monotonic()

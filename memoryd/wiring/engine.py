@@ -44,6 +44,7 @@ log = structlog.get_logger()
 ENCODERS = {
     "onnx": "memoryd.adapters.embed.onnx_encoder:load",
     "sentence-transformers": "memoryd.adapters.embed.sbert:load",
+    "http": "memoryd.adapters.embed.http_encoder:load",
     "hash": "memoryd.adapters.embed.hash:load",
 }
 
@@ -96,6 +97,13 @@ def try_model(config: Config) -> None:
     guarded(embed)
 
 
+def ask_server(config: Config) -> Identity:
+    """What the configured model server gives. Raises EmbedError."""
+    encoder = guarded(partial(load_encoder, config), "The model on the server")
+    assert encoder is not None
+    return Identity(encoder.model, encoder.dimension)
+
+
 def what_helps(config: Config) -> str:
     """What the user can do if no source has the model."""
     from memoryd.adapters.embed.catalogue import known_model
@@ -142,15 +150,20 @@ async def open_engine(
     *,
     wait: bool = True,
     watch: Watch | None = None,
+    reopen: Callable[[], None] | None = None,
 ) -> AsyncIterator[Engine]:
     """The engine on the configured store and model, open inside the block.
 
     Without a model it opens too and searches by words, and every answer says so. `wait` False: do
     not wait for a model that is still being loaded. `watch` gets the progress of the opening.
+    `reopen` is called if a model comes that the store was not opened for: opened again, the store
+    is rewritten for it.
     """
     async with task_group() as tasks:
-        model = Model(config, load_encoder) if config.embedding.backend != "none" else None
-        if model is not None:
+        can_rewrite = config.store.mode == "embedded"
+        model = None
+        if config.embedding.backend != "none":
+            model = Model(config, load_encoder, reopen if can_rewrite else None)
             tasks.start_soon(model.load)
         identity = await _identity(model)
         snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
@@ -176,8 +189,8 @@ async def open_engine(
                 if wait:
                     await model.tried()
                 await tasks.start(model.serve, engine, identity)
-            if config.search.rerank_model:
-                tasks.start_soon(serve_reranker, engine, config.search.rerank_model)
+            if config.search.rerank_model or config.search.rerank_url:
+                tasks.start_soon(serve_reranker, engine, config.search)
             yield engine
             tasks.cancel_scope.cancel()
 

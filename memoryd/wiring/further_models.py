@@ -16,7 +16,7 @@ from memoryd.engine.engine import Engine
 from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.errors import MemorydError
 from memoryd.ports import Encoder, Reranker, Snapshot, SnapshotFile
-from memoryd.settings import Config
+from memoryd.settings import Config, SearchSettings
 from memoryd.tasks import task_group
 from memoryd.wiring.model import Load, guarded, reason_of
 
@@ -70,7 +70,7 @@ def _load(config: Config, model: str, load: Load) -> Encoder | None:
     backends: list[Any] = (
         ["hash"] if model.startswith("hash-") else [config.embedding.backend, "onnx"]
     )
-    for name in (model, model.partition(":")[0]):
+    for name in (model, model.partition(":")[0], model.removeprefix("http/").partition("#")[0]):
         for backend in backends:
             asked = replace(
                 config,
@@ -92,18 +92,23 @@ def _saved_vectors(found: Snapshot) -> SavedVectors:
     return saved
 
 
-async def serve_reranker(engine: Engine, folder: str) -> None:
-    """Load the cross-encoder beside everything else; every answer says so until it serves."""
+async def serve_reranker(engine: Engine, settings: SearchSettings) -> None:
+    """Load the reranker beside everything else; every answer says so until it serves."""
     engine.attach_reranker(None, "The rerank model is being loaded.")
     try:
-        load = partial(guarded, partial(_load_reranker, folder), "The rerank model")
+        load = partial(guarded, partial(_load_reranker, settings), "The rerank model")
         engine.attach_reranker(await anyio.to_thread.run_sync(load, abandon_on_cancel=True))
     except MemorydError as exc:
         log.warning("rerank_model_unusable", code=exc.code, error=reason_of(exc))
         engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())
 
 
-def _load_reranker(folder: str) -> Reranker:
-    from memoryd.adapters.embed.rerank import load  # late: the library it brings may not load
+def _load_reranker(settings: SearchSettings) -> Reranker:
+    # Late: the library that one of them brings may not load.
+    if settings.rerank_url:
+        from memoryd.adapters.embed import http_rerank
 
-    return load(folder)
+        return http_rerank.load(settings)
+    from memoryd.adapters.embed.rerank import load
+
+    return load(settings.rerank_model)

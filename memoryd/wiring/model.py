@@ -15,6 +15,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from memoryd.engine.engine import Engine
+from memoryd.engine.models.outage import FIRST, backoff
 from memoryd.errors import EmbedError, MemorydError
 from memoryd.ports import Encoder, Identity
 from memoryd.settings import Config
@@ -60,8 +61,12 @@ class Model:
     catalogue this is known without its files, so the daemon serves while they are fetched.
     """
 
-    def __init__(self, config: Config, load: Load) -> None:
+    def __init__(
+        self, config: Config, load: Load, reopen: Callable[[], None] | None = None
+    ) -> None:
+        """`reopen`: asks for the store to be opened again, for a model that came late."""
         self._config = config
+        self._reopen = reopen
         self._load = load
         self._encoder: Encoder | None = None
         self._trouble: MemorydError = EmbedError("The embedding model is being loaded.")
@@ -71,6 +76,8 @@ class Model:
     async def load(self) -> None:
         """Try once with downloads, then repeatedly without: the user may run `memoryd setup`."""
         load = partial(self._load, self._config)
+        # A server may be back in a moment; files come when the user fetches them.
+        pauses = backoff(FIRST if self._config.embedding.backend == "http" else RETRY, RETRY)
         while self._encoder is None:
             try:
                 self._encoder = await anyio.to_thread.run_sync(
@@ -81,7 +88,7 @@ class Model:
                 log.warning("model_missing", code=exc.code, error=reason_of(exc))
                 self._trouble = exc
             self._tried.set()
-            await anyio.sleep(0 if self._encoder else RETRY)
+            await anyio.sleep(0 if self._encoder else next(pauses))
             load = partial(self._load, self._config, download=False)
 
     @property
@@ -97,8 +104,13 @@ class Model:
         """The identity of the vectors that the store will hold. Raises MemorydError if unknown."""
         from memoryd.adapters.embed.catalogue import known_model
 
-        known = known_model(self._config.memory.embedding_model)
-        if known is not None and self._config.embedding.backend != "hash":
+        name, settings = self._config.memory.embedding_model, self._config.embedding
+        if settings.backend == "http" and settings.dimensions:
+            from memoryd.adapters.embed.http_encoder import identity
+
+            return Identity(identity(name, settings), settings.dimensions)
+        known = known_model(name)
+        if known is not None and settings.backend not in ("hash", "http"):
             return Identity(known.name, known.dimension)
         await self._tried.wait()
         if self._encoder is None:
@@ -122,6 +134,8 @@ class Model:
         assert self._encoder is not None
         if Identity(self._encoder.model, self._encoder.dimension) != store:
             self._trouble = _came_late(self._encoder, store)
+            if self._reopen is not None:
+                self._reopen()
             task_status.started()
             return
         engine.attach(self._encoder)

@@ -44,7 +44,7 @@ def _sendable(text: str) -> str:
 
 
 def _marks(results: Any, count: int) -> list[float]:
-    """One mark for each text, in order. Raises ValueError unless there is exactly one score each."""
+    """One mark for each text, in order. Raises ValueError unless each has exactly one score."""
     scores = {row["index"]: float(row["relevance_score"]) for row in results}
     if len(results) != count or scores.keys() != set(range(count)):
         raise ValueError("not one score for each text")
