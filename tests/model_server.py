@@ -1,5 +1,5 @@
-"""A model server for tests: embeddings as Ollama and as OpenAI have them, and a reranker. It answers
-well, or as rudely as it is told to."""
+"""A model server for tests: embeddings as Ollama and as OpenAI have them, and a reranker. It
+answers well, or as rudely as it is told to."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ async def restore_backup(config: Config, path: Path, *, replace: bool = False) -
         model = Model(config, load_encoder) if config.embedding.backend != "none" else None
         if model is not None:
             tasks.start_soon(model.load)
-        identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
+        identity = await _identity(model)
         asked = Restore(path, replace)
         async with open_chroma(config.store, config.memory.path, identity, asked) as store:
             count = await store.count()

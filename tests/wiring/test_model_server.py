@@ -13,10 +13,10 @@ import pytest
 from memoryd.engine.models import outage
 from memoryd.settings import Config, SearchSettings
 from memoryd.wiring import model as wiring_model
-from memoryd.wiring.engine import open_engine
+from memoryd.wiring.engine import open_engine, restore_backup
 from tests.daemons import Daemon
 from tests.engine.test_engine_real import configured
-from tests.model_server import ModelServer, model_server, silent
+from tests.model_server import ModelServer, model_server, replying, silent
 from tests.processes import until
 
 DOCK = "The charging dock is behind the kitchen door."
@@ -39,7 +39,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def served_by(server: ModelServer, folder: Path, **settings: Any) -> Config:
     config = configured(folder, "http")
-    given = {"url": server.url, "timeout": 5.0, "retries": 0} | settings
+    given: dict[str, Any] = {"url": server.url, "timeout": 5.0, "retries": 0} | settings
     return replace(
         config,
         memory=replace(config.memory, embedding_model="tiny"),
@@ -106,6 +106,23 @@ async def test_a_slow_server_delays_one_search_by_its_timeout(
         assert asked < 20  # not once for each search
 
 
+async def test_a_backup_is_restored_while_the_server_is_down(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    """As it is: the vectors of its own model are kept for when the server is back."""
+    config = served_by(server, tmp_path)
+    async with open_engine(config) as engine:
+        await engine.store(DOCK)
+        made = await engine.backup()
+        await engine.store(LAMP)
+    server.stop()
+    assert await restore_backup(config, Path(made.path), replace=True) == 1
+    server.start()
+    async with open_engine(config) as engine:
+        assert engine.model == ("http/tiny", 96)
+        assert (engine.count, engine.state()["pending_vectors"]) == (1, 0)
+
+
 async def test_another_model_on_the_same_server_takes_over(
     server: ModelServer, tmp_path: Path
 ) -> None:
@@ -130,8 +147,27 @@ async def test_a_rerank_server_reorders_and_may_be_down(
         await engine.store("tea kitchen")
         await engine.store("kitchen of the tea house in the old town")
         await until(lambda: not engine._parts.reranking.trouble)
-        await engine.search("the old town kitchen tea")
-        assert server.paths == ["/v1/rerank"]
+        server.rude = replying(
+            {
+                "results": [
+                    {"index": 0, "relevance_score": 0.9},
+                    {"index": 1, "relevance_score": 0.9},
+                ]
+            }
+        )
+        first, second = (await engine.search("tea kitchen")).hits
+        server.rude = replying(
+            {
+                "results": [
+                    {"index": 0, "relevance_score": 0.1},
+                    {"index": 1, "relevance_score": 0.9},
+                ]
+            }
+        )
+        hits = (await engine.search("tea kitchen")).hits
+        assert [hit.memory for hit in hits] == [second.memory, first.memory]
+        assert set(server.paths) == {"/v1/rerank"}
+        server.rude = None
         server.stop()
         page = await engine.search("tea kitchen")
         assert len(page.hits) == 2
@@ -158,11 +194,12 @@ def daemon_of(server: ModelServer, folder: Path, **settings: str) -> Daemon:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["ollama", "openai"])
 def test_a_daemon_that_started_before_its_server_needs_no_restart(
     server: ModelServer, tmp_path: Path, api: str
 ) -> None:
-    """A new store, of a model whose dimension nobody knows yet: it is opened again for the model."""
+    """A new store, of a model whose dimension nobody knows yet: it is opened again for it."""
     server.stop()
     daemon = daemon_of(server, tmp_path / "data", MEMORYD_EMBEDDING_API=api).start()
     assert daemon.process is not None
@@ -183,6 +220,7 @@ def test_a_daemon_that_started_before_its_server_needs_no_restart(
         assert daemon.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_daemon_stops_while_its_server_is_silent(server: ModelServer, tmp_path: Path) -> None:
     server.rude = silent
     settings = {"MEMORYD_EMBEDDING_TIMEOUT": "600", "MEMORYD_EMBEDDING_DIMENSIONS": "96"}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import numpy as np
 import pytest
 
@@ -18,8 +17,10 @@ from memoryd.adapters.embed import endpoint
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.adapters.embed.http_encoder import HttpEncoder, identity
 from memoryd.errors import ModelUnavailable, TextRefused
+from memoryd.fair import in_thread
 from memoryd.settings import EmbeddingSettings
 from tests.model_server import (
+    Handler,
     ModelServer,
     Rudeness,
     dripping,
@@ -39,7 +40,12 @@ def server() -> Iterator[ModelServer]:
 
 
 def encoder_of(server: ModelServer, **settings: Any) -> HttpEncoder:
-    given = {"backend": "http", "url": server.url, "retries": 0, "timeout": 20.0} | settings
+    given: dict[str, Any] = {
+        "backend": "http",
+        "url": server.url,
+        "retries": 0,
+        "timeout": 20.0,
+    } | settings
     return HttpEncoder("tiny", EmbeddingSettings(**given))
 
 
@@ -48,6 +54,13 @@ def vectors(*rows: list[Any]) -> dict[str, Any]:
 
 
 UNIT, LONG = [1.0] + [0.0] * 7, [1.0] * 9
+
+
+def noise(handler: Handler) -> None:
+    handler.wfile.write(b"\x00\xff" * 50)
+    handler.close_connection = True
+
+
 RUDE: dict[str, Rudeness] = {
     "hangs up": hanging_up,
     "empty body": replying(b""),
@@ -71,7 +84,7 @@ RUDE: dict[str, Rudeness] = {
     "busy": replying({}, 429),
     "broken": replying({}, 500),
     "no content": replying(b"", 204),
-    "no HTTP": lambda handler: (handler.wfile.write(b"\x00\xff" * 50), hanging_up(handler))[1],
+    "no HTTP": noise,
 }
 
 
@@ -111,7 +124,7 @@ async def test_a_caller_that_is_cancelled_does_not_wait_for_the_server(server: M
     server.rude = silent
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(anyio.to_thread.run_sync, encoder.encode, ["a"])
+            tasks.start_soon(in_thread, encoder.encode, ["a"])
             while len(server.bodies) < 2:  # noqa: ASYNC110 (it is on another thread)
                 await anyio.sleep(0.01)
             tasks.cancel_scope.cancel()
@@ -155,7 +168,9 @@ def test_a_passing_failure_is_tried_again(server: ModelServer) -> None:
         if (status := next(failures, None)) is not None:
             handler.reply({}, status)
         else:
-            handler.reply(handler.model_server.answer(handler.path, handler.model_server.bodies[-1]))
+            handler.reply(
+                handler.model_server.answer(handler.path, handler.model_server.bodies[-1])
+            )
 
     server.rude = fails_twice
     assert encoder.encode(["a"]).shape == (1, 8)
@@ -178,9 +193,7 @@ def test_a_server_that_is_down_is_named(server: ModelServer) -> None:
         encoder_of(server)
 
 
-@pytest.mark.parametrize(
-    ("api", "path"), [("ollama", "/api/embed"), ("openai", "/v1/embeddings")]
-)
+@pytest.mark.parametrize(("api", "path"), [("ollama", "/api/embed"), ("openai", "/v1/embeddings")])
 def test_both_kinds_of_server_give_the_vectors_in_the_order_of_the_texts(
     server: ModelServer, api: Any, path: str
 ) -> None:
@@ -252,7 +265,7 @@ def test_a_key_comes_from_the_variable_first_and_is_never_shown(
     file.touch(0o600)
     named = {"key_env": "SOME_KEY", "key_file": str(file)}
     monkeypatch.delenv("SOME_KEY", raising=False)
-    with pytest.raises(ModelUnavailable, match="SOME_KEY is not set and .* is empty"):
+    with pytest.raises(ModelUnavailable, match=r"SOME_KEY is not set and .* is empty"):
         encoder_of(server, **named)
     monkeypatch.setenv("SOME_KEY", KEY)
     encoder_of(server, **named)

@@ -1,4 +1,4 @@
-"""The reranker on a server: marks in the order of the texts, or an error that says what happened."""
+"""The reranker on a server: marks in the order of the texts, or an error that says why not."""
 
 from __future__ import annotations
 
