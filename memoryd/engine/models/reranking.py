@@ -18,27 +18,23 @@ class Reranking:
     """The reranker, once one is attached. `trouble`: why the configured one is not in use."""
 
     def __init__(self) -> None:
-        self._reranker: Reranker | None = None
+        self.reranker: Reranker | None = None
         self._attached = anyio.Event()
         self._outage = Outage("reranker")
         self.trouble = ""
 
     def attach(self, reranker: Reranker | None, trouble: str = "") -> None:
         """Use this reranker from now on; without one, `trouble` says why."""
-        self._reranker, self.trouble = reranker, trouble
+        self.reranker, self.trouble = reranker, trouble
         if reranker is not None:
             self._attached.set()
 
-    @property
-    def is_attached(self) -> bool:
-        return self._reranker is not None
-
     async def marks(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """See `memoryd.ports.Reranker`; at once during an outage."""
-        assert self._reranker is not None
+        assert self.reranker is not None
         self._outage.check()
         try:
-            return await anyio.to_thread.run_sync(self._reranker.marks, query, texts)
+            return await anyio.to_thread.run_sync(self.reranker.marks, query, texts)
         except ModelUnavailable as exc:
             self._outage.begin(exc)
             raise
@@ -49,5 +45,5 @@ class Reranking:
         await self._outage.watch(self._probe)
 
     def _probe(self) -> None:
-        if self._reranker is not None:
-            self._reranker.marks(PROBE, [PROBE])
+        if self.reranker is not None:
+            self.reranker.marks(PROBE, [PROBE])

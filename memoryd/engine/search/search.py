@@ -82,7 +82,7 @@ class Search:
                 settings=settings,
                 previous_model=previous,
                 max_tokens=budget,
-                reranking=parts.reranking if parts.reranking.is_attached else None,
+                reranking=parts.reranking if parts.reranking.reranker else None,
                 warnings=warnings,
                 timings=timings,
             )
