@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from memoryd import files
+from memoryd.endpoints import check_endpoints
 from memoryd.errors import ConfigError
 from memoryd.hosts import check_hosts
 from memoryd.places import config_file
@@ -42,6 +43,7 @@ def load(
     for found in sources(file, environ, flags):
         config = _merge(config, found)
     check_hosts(config.doors)
+    check_endpoints(config)
     return config
 
 

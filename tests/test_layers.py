@@ -14,18 +14,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # What each layer may import of ours. Wiring and daemon may import all but the command line.
 WORDS = set("model errors ports settings config places permissions metadata logs tasks".split())
-WORDS |= {
-    "daemon_record",
-    "export_file",
-    "fair",
-    "files",
-    "hosts",
-    "labels",
-    "masking",
-    "normalise",
-    "owner",
-}
-WORDS |= {"sanitize", "systemd", "uncaught"}
+WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "files", "hosts", "labels"}
+WORDS |= {"masking", "normalise", "owner", "sanitize", "systemd", "uncaught"}
 MAY = {
     "words": {"words"},
     "engine": {"words", "engine"},
