@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from memoryd import files
+from memoryd.endpoints import check_endpoints
 from memoryd.errors import ConfigError, InvalidInput
 from memoryd.hosts import check_hosts
 from memoryd.places import config_file
@@ -44,6 +45,7 @@ def load(
         config = _merge(config, found)
     check_hosts(config.doors)
     _check_toolsets(config.doors.toolsets)
+    check_endpoints(config)
     return config
 
 

@@ -18,6 +18,8 @@ MemorydError
 └── EmbedError         the embedding model is missing or failed
     ├── ModelMissing       no source has the model
     ├── ModelCorrupt       a model file has the wrong hash or shape
+    ├── ModelUnavailable   the server of the model is down, slow or answers wrongly
+    ├── TextRefused        the server of the model refuses this text, not others
     └── BadVector          a vector is not finite, zero or of the wrong dimension
 """
 
@@ -154,6 +156,18 @@ class ModelCorrupt(EmbedError):
 
     code = "model_corrupt"
     hint = "Remove the damaged file and try again."
+
+
+class ModelUnavailable(EmbedError):
+    """The server of the model is down, slow or answers wrongly; it may be back later."""
+
+    code = "model_unavailable"
+
+
+class TextRefused(EmbedError):
+    """The server of the model refuses this text; others may be accepted."""
+
+    code = "text_refused"
 
 
 class BadVector(EmbedError):

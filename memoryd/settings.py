@@ -32,12 +32,22 @@ class MemorySettings:
 class EmbeddingSettings:
     """How text becomes vectors."""
 
-    backend: Literal["onnx", "sentence-transformers", "hash", "none"] = "onnx"
+    backend: Literal["onnx", "sentence-transformers", "http", "hash", "none"] = "onnx"
     models_dir: str = ""
     download: bool = True
     threads: int = field(default=0, metadata={"least": 0})
     batch_size: int = field(default=32, metadata={"least": 1})
     cache_size: int = field(default=2048, metadata={"least": 0})
+    url: str = ""
+    api: Literal["ollama", "openai"] = "ollama"
+    key_env: str = ""
+    key_file: str = ""
+    dimensions: int = field(default=0, metadata={"least": 0, "most": 65_536})
+    timeout: float = field(default=10.0, metadata={"above": 0.0, "most": 600.0})
+    retries: int = field(default=2, metadata={"least": 0, "most": 10})
+    passage_bytes: int = field(default=1000, metadata={"least": 100})
+    query_prefix: str = ""
+    document_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,10 @@ class SearchSettings:
     quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     nudge_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.1})
     rerank_model: str = ""
+    rerank_url: str = ""
+    rerank_key_env: str = ""
+    rerank_key_file: str = ""
+    rerank_timeout: float = field(default=3.0, metadata={"above": 0.0, "most": 600.0})
     rerank_top: int = field(default=20, metadata={"least": 1, "most": 200})
     rerank_weight: float = field(default=0.6, metadata={"least": 0.0, "most": 1.0})
 

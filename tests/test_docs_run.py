@@ -52,6 +52,7 @@ NOT_RUN = {
     "claude mcp add --scope user --transport http memory http://127.0.0.1:8765/mcp "
     '--header "Authorization: Bearer $token"': CLIENT,
     "codex mcp add memory -- memoryd mcp": CLIENT,
+    "ollama pull nomic-embed-text": "a foreign server; tests/model_server.py is used instead",
     "gemini mcp add --scope user memory memoryd mcp": CLIENT,
     """code --add-mcp '{"name": "memory", "command": "memoryd", "args": ["mcp"]}'""": CLIENT,
     ".venv-parity/bin/python -m scripts.bench.embed": LONG,

@@ -200,7 +200,8 @@ def _facts(found: Status) -> dict[str, str]:
                 "more. If date and time are right: memoryd sweep --now"
             )
         facts["sessions"] = f"{found.get('sessions', 0)} at hand"
-        facts["model"] = found.get("model") or f"none: {found.get('model_trouble')}"
+        model, why = found.get("model") or "none", found.get("model_trouble")
+        facts["model"] = f"{model}: {why}" if why else model
     if pending := found.get("pending_vectors"):
         facts["not embedded"] = f"{pending}, found by words only"
     if change := found.get("model_change"):

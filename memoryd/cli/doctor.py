@@ -191,7 +191,9 @@ def _moved(variable: str, usual: Path, what: str) -> Iterator[Finding]:
 
 
 def check_model(patient: Patient) -> Iterator[Finding]:
-    """A model that is missing or damaged."""
+    """A model that is missing or damaged, or a model server that does not answer."""
+    if patient.config.embedding.backend == "http":
+        yield from _server_faults(patient.config)
     if patient.config.embedding.backend != "onnx":
         return
     from memoryd.wiring.engine import prepare_model
@@ -203,6 +205,16 @@ def check_model(patient: Patient) -> Iterator[Finding]:
         repair = partial(prepare_model, patient.config)
         looked = f" Looked at: {'; '.join(exc.tried)}." if exc.tried else ""
         yield Finding(exc.code, exc.message + looked, exc.hint or "Run: memoryd setup", repair)
+
+
+def _server_faults(config: Config) -> Iterator[Finding]:
+    from memoryd.wiring.engine import ask_server
+
+    try:
+        ask_server(config)
+    except EmbedError as exc:
+        hint = exc.hint or "Check embedding.url, embedding.api and memory.embedding_model."
+        yield Finding(exc.code, exc.message, hint)
 
 
 def check_store(patient: Patient) -> Iterator[Finding]:

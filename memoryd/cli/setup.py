@@ -25,6 +25,8 @@ def setup(options: argparse.Namespace) -> int:
     from memoryd.wiring.engine import prepare_model, try_model
 
     config = settings(options)
+    if config.embedding.backend == "http":
+        return _setup_server(config, as_json=options.json)
     try:
         # Libraries may print to stdout, which is for the answer.
         with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
@@ -40,6 +42,18 @@ def setup(options: argparse.Namespace) -> int:
     say(f"Ready: {prepared.identity}, {prepared.dimension} numbers a vector")
     say(f"From {prepared.source}")
     say(f"In {prepared.folder}")
+    return 0
+
+
+def _setup_server(config: Config, *, as_json: bool) -> int:
+    """There is nothing to prepare: ask the server whether it has the model."""
+    from memoryd.wiring.engine import ask_server
+
+    found = ask_server(config)
+    if as_json:
+        say_json({"model": found.model, "dimension": found.dimension})
+    else:
+        say(f"Ready: {found.model}, {found.dimension} numbers a vector")
     return 0
 
 

@@ -58,7 +58,8 @@ class Status:
             why = self._readiness.error
             return found | ({"store": {"error": render.error(why)}} if why else {})
         state = engine.state()
-        if so_far is None and (change := state["model_change"]):
+        change = state["model_change"]
+        if so_far is None and change and not change["trouble"]:
             share = Progress("changing the model", change["done"], change["total"])
             found["progress"] = asdict(share)
         elif so_far is None and state["pending_vectors"] and state["model"]:

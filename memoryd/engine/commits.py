@@ -10,6 +10,7 @@ import anyio.lowlevel
 
 from memoryd.engine.index.passages import row_terms
 from memoryd.engine.parts import Parts
+from memoryd.errors import ModelUnavailable, TextRefused
 from memoryd.fair import in_thread
 from memoryd.model import Memory, lead_of
 from memoryd.ports import Passage, Record
@@ -19,9 +20,13 @@ PACE = 20  # memories removed from the index before the event loop runs other ta
 
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
-    """The passages of a memory with their vectors. Call inside the gate, where the commit must be
-    too, and before taking the lock of a key: it may wait for the model."""
-    return await parts.embedding.document(memory.content, lead_of(memory))
+    """The passages of a memory with their vectors; empty if there is no model, or if its server
+    fails or refuses the text: the memory is stored, and waits for its vector. Call inside the gate,
+    where the commit must be too, and before taking the lock of a key: it may wait for the model."""
+    try:
+        return await parts.embedding.document(memory.content, lead_of(memory))
+    except (ModelUnavailable, TextRefused):
+        return ()
 
 
 async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:

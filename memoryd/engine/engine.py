@@ -83,6 +83,7 @@ class Engine:
         self.embed_all_pending = upkeep.embed_pending
         self.note_clock = upkeep.note_clock
         self.keep_up = upkeep.run
+        self.embed_after_outages = upkeep.embed_after_outages
 
         bulk = BulkForget(parts, memories, self.purge)
         self.selection = bulk.selection
@@ -116,7 +117,7 @@ class Engine:
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
-            "model_trouble": None if encoder else self._parts.embedding.trouble(),
+            "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,
         }
 
@@ -165,12 +166,11 @@ class Engine:
 
     def attach_reranker(self, reranker: Reranker | None, trouble: str = "") -> None:
         """Rerank the top results from now on; without a reranker, `trouble` says why."""
-        self._parts.embedding.reranker = reranker
-        self._parts.embedding.rerank_trouble = trouble
+        self._parts.reranking.attach(reranker, trouble)
 
     def without_model(self, why: Callable[[], str]) -> None:
         """Use `why` for the warning in every answer until a model is attached."""
-        self._parts.embedding.trouble = why
+        self._parts.embedding.why_missing = why
 
 
 @asynccontextmanager
@@ -208,7 +208,9 @@ async def run_engine(
     try:
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
+            tasks.start_soon(parts.reranking.run)
             tasks.start_soon(engine.keep_up)
+            tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)
             yield engine
             tasks.cancel_scope.cancel()

@@ -33,7 +33,8 @@ from memoryd.model import (
 from memoryd.ports import Record
 
 LONGEST_ADDRESS = 4 * checks.MAX_NAME  # characters of an id or name, including spaces around it
-NO_VECTOR = "Until there is a model, this memory is found by its words only."
+REFUSED = "The embedding model does not accept this text."
+NO_VECTOR = "Until it has a vector, this memory is found by its words only."
 
 
 class Memories:
@@ -105,7 +106,7 @@ class Memories:
             async with self._parts.locks.hold(keys_of(asked)):
                 stored = await self._settle(Record(asked, passages))
         if not passages:
-            warnings += (f"{self._parts.embedding.trouble()} {NO_VECTOR}",)
+            warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
         return replace(stored, warnings=warnings)
 
     async def get(self, id_or_name: str) -> Memory | None:
@@ -140,9 +141,9 @@ class Memories:
         async with self._parts.gate.passing(), self._parts.locks.hold([id_key(id)]):
             memory = self._parts.index.get(id)
             if memory is not None and self._parts.index.is_pending(id):
-                await commits.commit(
-                    self._parts, Record(memory, await commits.embed(self._parts, memory))
-                )
+                passages = await commits.embed(self._parts, memory)
+                if passages:
+                    await commits.commit(self._parts, Record(memory, passages))
 
     async def remember_fact(self, content: str, **options: Any) -> Stored:
         """Store a fact: kept until forgotten."""

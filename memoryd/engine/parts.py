@@ -13,6 +13,7 @@ from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import Snapshots
 from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.reranking import Reranking
 from memoryd.model import Lifetimes
 from memoryd.ports import ClockRecord, Store
 from memoryd.settings import BackupSettings, MemorySettings, SearchSettings
@@ -102,3 +103,4 @@ class Parts:
     clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)
     gate: Gate = field(default_factory=Gate)
+    reranking: Reranking = field(default_factory=Reranking)

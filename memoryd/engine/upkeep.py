@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -103,15 +104,25 @@ class Upkeep:
         return 0 if now is None else await self.cleanup_expired(now)
 
     async def embed_pending(self) -> int:
-        """Embed the memories that have no vector; how many."""
-        waiting = self._parts.index.pending_ids() if self._parts.embedding.encoder else []
+        """Embed the memories that have no vector; how many have one now. Ends early if the model's
+        server fails."""
+        embedding = self._parts.embedding
+        waiting = self._parts.index.pending_ids() if embedding.encoder else []
         for start in range(
             0, len(waiting), GROUP
         ):  # in parallel, so that they share batches and commits
+            if embedding.outage.error is not None:
+                break
             async with task_group() as tasks:
                 for id in waiting[start : start + GROUP]:
                     tasks.start_soon(self._memories.embed_pending, id)
-        return len(waiting)
+        return sum(not self._parts.index.is_pending(id) for id in waiting)
+
+    async def embed_after_outages(self) -> None:
+        """Embed what was stored during an outage of the model, whenever one ends."""
+        while True:
+            await self._parts.embedding.recovered()
+            await self._run(self.embed_pending)
 
     async def purge(self) -> None:
         """Rewrite all files that hold memories, so that none holds deleted data."""
@@ -192,10 +203,13 @@ class Upkeep:
             self.backup_if_due,
         )
         for job in jobs:
-            began = time.perf_counter()
-            try:
-                if done := await job():
-                    took = round(1000 * (time.perf_counter() - began), 1)
-                    log.info("upkeep", job=job.__name__, memories=done, ms=took)
-            except MemorydError as exc:
-                log.warning("upkeep_failed", job=job.__name__, code=exc.code)
+            await self._run(job)
+
+    async def _run(self, job: Callable[[], Awaitable[int]]) -> None:
+        name, began = getattr(job, "__name__", "job"), time.perf_counter()
+        try:
+            if done := await job():
+                took = round(1000 * (time.perf_counter() - began), 1)
+                log.info("upkeep", job=name, memories=done, ms=took)
+        except MemorydError as exc:
+            log.warning("upkeep_failed", job=name, code=exc.code)

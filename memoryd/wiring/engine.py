@@ -41,6 +41,7 @@ log = structlog.get_logger()
 ENCODERS = {
     "onnx": "memoryd.adapters.embed.onnx_encoder:load",
     "sentence-transformers": "memoryd.adapters.embed.sbert:load",
+    "http": "memoryd.adapters.embed.http_encoder:load",
     "hash": "memoryd.adapters.embed.hash:load",
 }
 
@@ -93,6 +94,13 @@ def try_model(config: Config) -> None:
     guarded(embed)
 
 
+def ask_server(config: Config) -> Identity:
+    """What the configured model server gives. Raises EmbedError."""
+    encoder = guarded(partial(load_encoder, config), "The model on the server")
+    assert encoder is not None
+    return Identity(encoder.model, encoder.dimension)
+
+
 def what_helps(config: Config) -> str:
     """What the user can do if no source has the model."""
     from memoryd.adapters.embed.catalogue import known_model
@@ -123,7 +131,7 @@ async def restore_backup(config: Config, path: Path, *, replace: bool = False) -
         model = Model(config, load_encoder) if config.embedding.backend != "none" else None
         if model is not None:
             tasks.start_soon(model.load)
-        identity = await model.identity() if model else Identity(NO_MODEL, NO_MODEL_DIMENSION)
+        identity = await _identity(model)
         asked = Restore(path, replace)
         async with open_chroma(config.store, config.memory.path, identity, asked) as store:
             count = await store.count()
@@ -173,10 +181,10 @@ async def open_engine(
             if model is not None and stored == identity:
                 await tasks.start(model.serve, engine)
             elif model is not None:
-                load = partial(load_stored, config, stored.model, load_encoder)
+                load = partial(load_stored, config, stored, load_encoder)
                 await tasks.start(serve_change, engine, model, stored, next_store, load, wait)
-            if config.search.rerank_model:
-                tasks.start_soon(serve_reranker, engine, config.search.rerank_model)
+            if config.search.rerank_model or config.search.rerank_url:
+                tasks.start_soon(serve_reranker, engine, config.search)
             yield engine
             tasks.cancel_scope.cancel()
 

@@ -18,7 +18,7 @@ from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError
 from memoryd.logs import stage
 from memoryd.ports import Encoder, Identity, NextStore, Reranker
-from memoryd.settings import Config
+from memoryd.settings import Config, SearchSettings
 from memoryd.wiring.model import Load, Model, embed_pending, guarded, reason_of
 
 log = structlog.get_logger()
@@ -45,15 +45,14 @@ async def serve_change(
         engine.without_model(trouble)
         if not wait:
             task_status.started()
-        with stage("stored_model"):
-            encoder = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
-        if encoder is not None:
-            engine.attach(encoder)
+        await _attach_stored(engine, load)
         if wait:
             task_status.started()
         await embed_pending(engine)
         encoder = await model.loaded()
         if Identity(encoder.model, encoder.dimension) != stored:
+            if engine.model is None:  # both may be on a server that is back now
+                await _attach_stored(engine, load)
             log.info("model_change", to=encoder.model)
             await change.run(encoder)
         elif engine.model is None:
@@ -61,33 +60,51 @@ async def serve_change(
     await embed_pending(engine)
 
 
-def load_stored(config: Config, model: str, load: Load) -> Encoder | None:
+async def _attach_stored(engine: Engine, load: Callable[[], Encoder | None]) -> None:
+    with stage("stored_model"):
+        encoder = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+    if encoder is not None:
+        engine.attach(encoder)
+
+
+def load_stored(config: Config, stored: Identity, load: Load) -> Encoder | None:
     """The encoder that a store says its vectors are from; None if it cannot be had by that name."""
-    if model == NO_MODEL:
+    if stored.model == NO_MODEL:
         return None
-    backends: list[Any] = (
-        ["hash"] if model.startswith("hash-") else [config.embedding.backend, "onnx"]
-    )
-    for name in (model, model.partition(":")[0]):
-        for backend in backends:
-            asked = replace(
-                config,
-                memory=replace(config.memory, embedding_model=name),
-                embedding=replace(config.embedding, backend=backend),
-            )
-            with contextlib.suppress(MemorydError):
-                encoder = guarded(partial(load, asked, download=False))
-                if encoder is not None and encoder.model == model:
-                    return encoder
-    log.warning("stored_model_missing", model=model)
+    for name, backend in _places(config, stored.model):
+        asked = replace(
+            config,
+            memory=replace(config.memory, embedding_model=name),
+            embedding=replace(config.embedding, backend=backend, dimensions=stored.dimension),
+        )
+        with contextlib.suppress(MemorydError):
+            encoder = guarded(partial(load, asked, download=False))
+            if encoder is not None and Identity(encoder.model, encoder.dimension) == stored:
+                return encoder
+    log.warning("stored_model_missing", model=stored.model)
     return None
 
 
-async def serve_reranker(engine: Engine, folder: str) -> None:
-    """Load the cross-encoder beside everything else; every answer says so until it serves."""
+def _places(config: Config, model: str) -> list[tuple[str, Any]]:
+    """The names and backends that a model may be loaded by, from the name of its vectors."""
+    from memoryd.adapters.embed.http_encoder import PREFIX  # late, as every encoder
+
+    backend: Any = config.embedding.backend
+    if model.startswith(PREFIX):  # without the backend no text may be sent to a server
+        name = model.removeprefix(PREFIX).partition("#")[0]
+        return [(name, backend)] if backend == "http" else []
+    if model.startswith("hash-"):
+        return [(model, "hash")]
+    backends = dict.fromkeys(["onnx" if backend == "http" else backend, "onnx"])
+    names = dict.fromkeys([model, model.partition(":")[0]])
+    return [(name, backend) for name in names for backend in backends]
+
+
+async def serve_reranker(engine: Engine, settings: SearchSettings) -> None:
+    """Load the reranker beside everything else; every answer says so until it serves."""
     engine.attach_reranker(None, "The rerank model is being loaded.")
     try:
-        load = partial(guarded, partial(_load_reranker, folder), "The rerank model")
+        load = partial(guarded, partial(_load_reranker, settings), "The rerank model")
         with stage("rerank_model"):
             reranker = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
         engine.attach_reranker(reranker)
@@ -96,7 +113,12 @@ async def serve_reranker(engine: Engine, folder: str) -> None:
         engine.attach_reranker(None, f"{exc.message} {exc.hint}".strip())
 
 
-def _load_reranker(folder: str) -> Reranker:
-    from memoryd.adapters.embed.rerank import load  # late: the library it brings may not load
+def _load_reranker(settings: SearchSettings) -> Reranker:
+    # Late: the library that one of them brings may not load.
+    if settings.rerank_url:
+        from memoryd.adapters.embed import http_rerank
 
-    return load(folder)
+        return http_rerank.load(settings)
+    from memoryd.adapters.embed.rerank import load
+
+    return load(settings.rerank_model)

@@ -15,6 +15,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from memoryd.engine.engine import Engine
+from memoryd.engine.models.outage import FIRST, backoff
 from memoryd.errors import EmbedError, MemorydError
 from memoryd.logs import stage
 from memoryd.ports import Encoder, Identity
@@ -73,6 +74,8 @@ class Model:
     async def load(self) -> None:
         """Try once with downloads, then repeatedly without: the user may run `memoryd setup`."""
         load = partial(self._load, self._config)
+        # A server may be back in a moment; files come when the user fetches them.
+        pauses = backoff(FIRST if self._config.embedding.backend == "http" else RETRY, RETRY)
         while self._encoder is None:
             try:
                 with stage("model") as facts:
@@ -84,7 +87,7 @@ class Model:
                 log.warning("model_missing", code=exc.code, error=reason_of(exc))
                 self._trouble = exc
             self._tried.set()
-            await anyio.sleep(0 if self._encoder else RETRY)
+            await anyio.sleep(0 if self._encoder else next(pauses))
             load = partial(self._load, self._config, download=False)
 
     async def tried(self) -> None:
@@ -95,8 +98,13 @@ class Model:
         """The identity of the vectors that the store will hold. Raises MemorydError if unknown."""
         from memoryd.adapters.embed.catalogue import known_model
 
-        known = known_model(self._config.memory.embedding_model)
-        if known is not None and self._config.embedding.backend != "hash":
+        name, settings = self._config.memory.embedding_model, self._config.embedding
+        if settings.backend == "http" and settings.dimensions:
+            from memoryd.adapters.embed.http_encoder import identity
+
+            return Identity(identity(name, settings), settings.dimensions)
+        known = known_model(name)
+        if known is not None and settings.backend not in ("hash", "http"):
             return Identity(known.name, known.dimension)
         await self._tried.wait()
         if self._encoder is None:

@@ -163,7 +163,7 @@ async def _ask(
     assert encoder is not None, "There is no model: run `memoryd setup` first."
     contents = [text for _, text in texts.values()]
     bare = await anyio.to_thread.run_sync(Baselines, encoder, list(texts), contents)
-    reranker, trouble = engine._parts.embedding.reranker, engine._parts.embedding.rerank_trouble
+    reranker, trouble = engine._parts.reranking.reranker, engine._parts.reranking.trouble
     assert reranker or not engine._parts.search.rerank_model, trouble
     known = {id for ids, _ in texts.values() for id in ids}
     for question in questions:

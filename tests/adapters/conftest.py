@@ -13,11 +13,14 @@ import httpx
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
+from memoryd.adapters.embed.http_encoder import HttpEncoder
 from memoryd.adapters.embed.onnx_encoder import OnnxEncoder
 from memoryd.adapters.embed.resolve import Prepared, resolve
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder
+from memoryd.settings import EmbeddingSettings
 from tests.adapters.embed.tiny_bert import write_folder
+from tests.model_server import ModelServer, model_server
 from tests.processes import free_port
 
 
@@ -36,11 +39,21 @@ def minilm_encoder(minilm: Prepared) -> OnnxEncoder:
     return OnnxEncoder(minilm)
 
 
-@pytest.fixture(scope="session", params=["hash", "minilm", "bge"])
+@pytest.fixture(scope="session")
+def server() -> Iterator[ModelServer]:
+    with model_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session", params=["hash", "minilm", "bge", "ollama", "openai"])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     """Every encoder that runs without torch."""
     if request.param == "hash":
         return HashEncoder()
+    if request.param in ("ollama", "openai"):
+        server = request.getfixturevalue("server")
+        settings = EmbeddingSettings(backend="http", url=server.url, api=request.param)
+        return HttpEncoder("hash-384", settings)
     return OnnxEncoder(request.getfixturevalue(request.param))
 
 

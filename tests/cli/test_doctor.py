@@ -26,6 +26,7 @@ from memoryd.errors import ModelMissing
 from memoryd.ports import Seen
 from memoryd.settings import Config
 from tests.daemons import Daemon, ForkedDaemon
+from tests.model_server import model_server
 
 Capture = pytest.CaptureFixture[str]
 Examine = Callable[..., dict[str, Any]]
@@ -283,6 +284,17 @@ def test_a_read_only_directory_is_found(
         data.chmod(0o500)
     assert "data_unwritable" in codes(examine(data))
     data.chmod(0o700)
+
+
+def test_a_model_server_that_does_not_answer_is_found(
+    data: Path, examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_EMBEDDING_BACKEND", "http")
+    with model_server() as server:
+        monkeypatch.setenv("MEMORYD_EMBEDDING_URL", server.url)
+        assert codes(examine(data)) == []
+        server.stop()
+        assert codes(examine(data)) == ["model_unavailable"]
 
 
 def test_a_missing_model_is_found_and_set_up(

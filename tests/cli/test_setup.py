@@ -16,6 +16,7 @@ import pytest
 from memoryd.cli.main import main
 from memoryd.ports import Progress
 from memoryd.settings import keys
+from tests.model_server import model_server
 from tests.paths import ROOT
 from tests.processes import environment
 
@@ -165,3 +166,21 @@ def test_config_says_where_each_setting_was_set(
     assert "(variable MEMORYD_SEARCH_LIMIT)" in said
     assert "s3cret" not in said
     assert "s3cret" not in str(found)
+
+
+def test_setup_asks_a_model_server(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """There is nothing to fetch; a server that does not answer is an error that names it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MEMORYD_EMBEDDING_BACKEND", "http")
+    monkeypatch.setenv("MEMORYD_MEMORY_EMBEDDING_MODEL", "tiny")
+    with model_server(8) as server:
+        monkeypatch.setenv("MEMORYD_EMBEDDING_URL", server.url)
+        assert main(["setup"]) == 0
+        assert capsys.readouterr().out == "Ready: http/tiny, 8 numbers a vector\n"
+        assert main(["setup", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"model": "http/tiny", "dimension": 8}
+        server.stop()
+        assert main(["setup"]) == 1
+        assert f"{server.url} refuses connections" in capsys.readouterr().err

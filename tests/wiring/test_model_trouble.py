@@ -168,8 +168,7 @@ async def test_a_rerank_model_that_fails_is_said(
     config = replace(config, search=replace(config.search, rerank_model=str(tmp_path)))
     async with open_engine(config) as engine:
         await engine.store(DOCK)
-        trouble = engine._parts.embedding
-        await until(lambda: name(error) in trouble.rerank_trouble)
+        await until(lambda: name(error) in engine._parts.reranking.trouble)
         page = await engine.search("kitchen dock")
         assert len(page.hits) == 1
         assert any("rerank model" in warning for warning in page.warnings)

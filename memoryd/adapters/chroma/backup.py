@@ -12,7 +12,7 @@ from memoryd.adapters.backup_file import BackupWriter
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.hnsw_files import is_torn
-from memoryd.adapters.chroma.open import NO_MODEL, open_embedded
+from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, open_embedded
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections, read_other
 from memoryd.adapters.chroma.rewrite import STEP_ROWS, NewStore, close
 from memoryd.adapters.chroma.rows import plain_rows
@@ -97,7 +97,8 @@ def restore(
         _check_empty(request, settings, data_dir)
         before = Identity(header.model or "", header.dimension or 0)
         is_usable = before == identity or before.model == NO_MODEL
-        if identity.model == NO_MODEL and before.dimension == identity.dimension:
+        no_model = Identity(NO_MODEL, before.dimension)
+        if identity in (ANY_MODEL, no_model):  # keep its vectors
             identity, is_usable = before, True
         others, aside = _other_collections(data_dir, settings)
         if request.set_aside:  # copy nothing from the replaced store, and delete nothing of it

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 
 import anyio
@@ -19,9 +20,10 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.errors import BadVector, EmbedError, MemorydError
+from memoryd.engine.models.outage import Outage
+from memoryd.errors import BadVector, EmbedError, MemorydError, ModelUnavailable, TextRefused
 from memoryd.fair import CALLER, THREADS, FairQueue, in_thread
-from memoryd.ports import Encoder, Passage, Reranker
+from memoryd.ports import Encoder, Passage
 from memoryd.settings import EmbeddingSettings
 
 Vector = NDArray[np.float32]
@@ -32,6 +34,7 @@ RUNNERS = THREADS  # batches that a lane encodes at the same time: one per core
 BATCH_CHARS, QUERY_CHARS = 1_250, 300
 SHARES = 4  # with fewer waiting callers than this, batches are smaller in proportion
 LONG = 2_000  # characters from which a text is split on a thread
+PROBE = "memory"  # embedded to see whether a model works again
 
 
 class VectorCache:
@@ -79,8 +82,11 @@ class _Job:
 class Lane:
     """One kind of text through one encoder, in shared batches."""
 
-    def __init__(self, encoder: Encoder, settings: EmbeddingSettings, *, query: bool) -> None:
+    def __init__(
+        self, encoder: Encoder, settings: EmbeddingSettings, outage: Outage, *, query: bool
+    ) -> None:
         self._encoder = encoder
+        self._outage = outage
         self._query = query
         self._batch_size = settings.batch_size
         self._cache = VectorCache(settings.cache_size)
@@ -93,6 +99,7 @@ class Lane:
         vectors = [self._cache.get(text) for text in texts]
         todo = deque(i for i, vector in enumerate(vectors) if vector is None)
         if todo:
+            self._outage.check()
             job = _Job(list(texts), vectors, todo, CALLER.get(), left=len(todo))
             self._jobs.push(job, job.caller)
             self._work.set()
@@ -151,9 +158,19 @@ class Lane:
         error: MemorydError | None = None
         vectors: Sequence[Vector] = []
         try:
+            self._outage.check()  # it may have begun while they waited
             encode = self._encoder.encode
             found = await anyio.to_thread.run_sync(lambda: encode(texts, query=self._query))
             vectors = list(checked(found, len(texts), self._encoder.dimension))
+        except ModelUnavailable as exc:
+            self._outage.begin(exc)
+            error = exc
+        except TextRefused as exc:
+            if len(batch) > 1:  # only one of them may be refused
+                for one in batch:
+                    await self._encode([one])
+                return
+            error = exc
         except MemorydError as exc:
             error = exc
         except Exception as exc:  # any error of the model's library fails this batch only
@@ -187,36 +204,52 @@ def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
 
 
 class Embedding:
-    """Both lanes of the current model. Until a model is attached there are no vectors.
-
-    `trouble` returns why there is no model, as a sentence for the answers.
-    """
+    """Both lanes of the current model. Until a model is attached there are no vectors."""
 
     def __init__(self, settings: EmbeddingSettings, encoder: Encoder | None = None) -> None:
         self.settings = settings
         self._lanes: list[Lane] = []
         self._attached = anyio.Event()
         self.encoder: Encoder | None = None
-        self.reranker: Reranker | None = None
-        self.rerank_trouble = ""  # why the configured reranker is not in use
-        self.trouble: Callable[[], str] = lambda: "No embedding model is configured."
+        self._recovered = anyio.Event()
+        self.outage = self._new_outage()
+        self.why_missing: Callable[[], str] = lambda: "No embedding model is configured."
         if encoder is not None:
             self.attach(encoder)
 
     def attach(self, encoder: Encoder) -> None:
         """Use this model from now on. No text may be waiting for another one."""
         self.encoder = encoder
-        self._lanes = [Lane(encoder, self.settings, query=query) for query in (False, True)]
+        self.outage = outage = self._new_outage()  # an outage of another model ends here
+        self._lanes = [Lane(encoder, self.settings, outage, query=query) for query in (False, True)]
         self._attached.set()
+
+    def _new_outage(self) -> Outage:
+        return Outage("embedding", lambda: self._recovered.set())
+
+    def trouble(self) -> str:
+        """Why there is no vector, as a sentence for the answers; "" while the model works."""
+        if self.encoder is None:
+            return self.why_missing()
+        error = self.outage.error
+        return f"{error.message} {error.hint}".strip() if error else ""
+
+    async def recovered(self) -> None:
+        """Wait until an outage of the model has ended."""
+        await self._recovered.wait()
+        self._recovered = anyio.Event()
 
     async def run(self) -> None:
         """Run both lanes of the model that was attached last, until cancelled."""
         while True:
             await self._attached.wait()
             self._attached = anyio.Event()
+            assert self.encoder is not None
+            probe = partial(self.encoder.encode, [PROBE], query=True)
             async with anyio.create_task_group() as tasks:
                 for lane in self._lanes:
                     tasks.start_soon(lane.run)
+                tasks.start_soon(self.outage.watch, probe)
                 await self._attached.wait()
                 tasks.cancel_scope.cancel()
 

@@ -26,16 +26,17 @@ from memoryd.engine.index.passages import row_terms
 from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.parts import Gate, Parts
-from memoryd.errors import MemorydError
+from memoryd.errors import MemorydError, TextRefused
 from memoryd.fair import in_thread
 from memoryd.model import Memory, lead_of
-from memoryd.ports import Encoder, Identity, NextStore, Record, Store
+from memoryd.ports import Encoder, Identity, NextStore, Passage, Record, Store
 from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 RETRY = 60.0  # seconds after a failure such as a full disk
 AT_ONCE = 32  # memories that are embedded and written at the same time
 FEW = 32  # with no more than this many left to do, the engine is held back for the last of them
+MAX_REFUSED = 32  # texts that may be left without a vector because the model does not accept them
 PACE = 500  # memories compared before the event loop runs other tasks
 DELETES = 500  # memories deleted in one call
 LONG = 5_000  # characters of content from which its terms are computed on a thread
@@ -141,6 +142,7 @@ class _Filling:
         self._store = store
         self._embedding = embedding
         self._gate = Gate()  # closed while nothing may be added
+        self._refused: set[str] = set()  # ids of texts that the model does not accept
         self.index = index
         self.added = 0
 
@@ -178,7 +180,7 @@ class _Filling:
         id, live = memory.id, self._parts.index
         # The memory is compared too: those of a restored backup all have the revision 0.
         is_same = live.revision(id) == self.index.revision(id) and live.get(id) == memory
-        return is_same and not self.index.is_pending(id)
+        return is_same and (not self.index.is_pending(id) or id in self._refused)
 
     async def _add_all(self, left: Iterator[Memory]) -> None:
         for memory in left:
@@ -187,14 +189,24 @@ class _Filling:
     async def _add(self, memory: Memory) -> None:
         live = self._parts.index
         revision = live.revision(memory.id)
-        passages = await self._embedding.document(memory.content, lead_of(memory))
-        record = Record(memory, passages, revision or 0)
+        record = Record(memory, await self._passages(memory), revision or 0)
         terms = await in_thread(row_terms, record) if len(memory.content) > LONG else None
         async with self._gate.passing():
             if live.revision(memory.id) == revision and live.get(memory.id) is memory:
                 await self._store.put(record, new=True)
                 self.index.put(record, terms)
                 self.added += 1
+
+    async def _passages(self, memory: Memory) -> tuple[Passage, ...]:
+        """The vectors of a memory; none if the model does not accept its text. Raises TextRefused
+        if that happens often: then the fault is not in the texts."""
+        try:
+            return await self._embedding.document(memory.content, lead_of(memory))
+        except TextRefused:
+            self._refused.add(memory.id)
+            if len(self._refused) > MAX_REFUSED:
+                raise
+            return ()
 
 
 async def _paced(items: Iterable[Item]) -> AsyncIterator[Item]:

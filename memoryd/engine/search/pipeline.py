@@ -18,13 +18,14 @@ from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import View
+from memoryd.engine.models.reranking import Reranking
 from memoryd.engine.search import rank
 from memoryd.engine.search.dates import NO_TIMES, AskedTimes
 from memoryd.engine.search.fold import Folder, did_not_fit, within
 from memoryd.engine.search.store_candidates import from_store
 from memoryd.errors import EmbedError
 from memoryd.model import DAY, Hit, Why, confidence, who
-from memoryd.ports import Reranker, Store
+from memoryd.ports import Store
 from memoryd.settings import SearchSettings
 
 MAX_TRIES = 4  # start again after a concurrent write, up to this many tries
@@ -65,7 +66,7 @@ class SearchState:
     settings: SearchSettings
     times: AskedTimes = NO_TIMES
     max_tokens: int | None = None
-    reranker: Reranker | None = None
+    reranking: Reranking | None = None
     view: View | None = None
     slot_cosines: Floats | None = None  # computed outside of the index; None: use its vectors
     tries: int = 0
@@ -127,7 +128,7 @@ async def fuse(state: SearchState) -> bool:
     view = state.view
     assert view is not None
     if not state.candidate_count:
-        spare = state.settings.rerank_top if state.reranker else 10
+        spare = state.settings.rerank_top if state.reranking else 10
         state.candidate_count = state.limit * SPARE + spare
     ranked = await anyio.to_thread.run_sync(_ranked, state, view)
     slots = [int(slot) for slot in ranked.slots]
@@ -184,12 +185,12 @@ def _undo_length_cost(ordered: list[Candidate]) -> None:
 async def rerank(state: SearchState) -> None:
     """Reorder the top candidates with a model that reads query and memory together. The places
     keep their scores, so that a score means the same with and without a reranker."""
-    if state.reranker is None or not state.candidates:
+    if state.reranking is None or not state.candidates:
         return
     top = state.candidates[: state.settings.rerank_top]
     texts = [_rerank_text(candidate) for candidate in top]
     try:
-        marks = await anyio.to_thread.run_sync(state.reranker.marks, state.text, texts)
+        marks = await state.reranking.marks(state.text, texts)
     except EmbedError as exc:
         state.warnings.append(f"{exc.message} Results are not reranked.")
         return

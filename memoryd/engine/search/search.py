@@ -95,7 +95,7 @@ class Search:
                     store=parts.store,
                     settings=parts.search,
                     max_tokens=budget,
-                    reranker=parts.embedding.reranker,
+                    reranking=parts.reranking if parts.reranking.reranker else None,
                     warnings=warnings,
                     timings=timings,
                 )
@@ -129,8 +129,8 @@ class Search:
                 )
         except EmbedError as exc:
             warnings.append(f"{exc.message} {BY_WORDS}")
-        if embedding.rerank_trouble:
-            warnings.append(f"{embedding.rerank_trouble} Results are not reranked.")
+        if trouble := self._parts.reranking.trouble:
+            warnings.append(f"{trouble} Results are not reranked.")
         return vector, warnings
 
 

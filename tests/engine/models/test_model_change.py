@@ -18,7 +18,7 @@ from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.engine.models import model_change
 from memoryd.engine.models.model_change import ModelChange
-from memoryd.errors import EmbedError
+from memoryd.errors import EmbedError, ModelUnavailable, TextRefused
 from memoryd.model import lead_of
 from memoryd.ports import Identity, Record
 from memoryd.settings import Config
@@ -216,6 +216,64 @@ async def test_a_failure_is_told_and_tried_again(
         assert (await engine.search("robot")).warnings == ()
         encoder.fails = False
     assert_all_by(NEW, engine, store)
+
+
+class Picky(HashEncoder):
+    """Refuses a word in documents, as a model server may."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(dimension=64, max_words=12)
+        self._word = word
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        if not query and any(self._word in text for text in texts):
+            raise TextRefused("The model server refuses what was sent.")
+        return super().encode(texts, query=query)
+
+
+async def test_a_text_that_is_refused_has_no_vector_after_the_switch(
+    engine: Engine, store: RamStore, next_store: RamNextStore
+) -> None:
+    refused = (await engine.store(f"{SECRET} and tea")).memory
+    async with changing(engine, next_store) as change:
+        with anyio.fail_after(60):
+            await change.run(Picky(SECRET))
+    assert engine.model == (NEW.model, NEW.dimension)
+    assert engine.state()["pending_vectors"] == 1
+    assert store.records[refused.id] == Record(refused, (), store.records[refused.id].revision)
+    await engine.forget(refused.id)
+    assert_all_by(NEW, engine, store)
+
+
+async def test_a_model_that_refuses_everything_does_not_take_over(
+    engine: Engine, store: RamStore, next_store: RamNextStore
+) -> None:
+    async with changing(engine, next_store) as change, anyio.create_task_group() as tasks:
+        tasks.start_soon(change.run, Picky("robot"))
+        await until(lambda: "refuses" in engine.state()["model_change"]["trouble"])
+        assert_all_by(OLD, engine, store)
+        tasks.cancel_scope.cancel()
+
+
+class Failing(HashEncoder):
+    """A model on a server that is down."""
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        raise ModelUnavailable("The old server is down.")
+
+
+async def test_an_outage_of_the_old_model_ends_with_the_switch(
+    engine: Engine, next_store: RamNextStore
+) -> None:
+    engine.attach(Failing(dimension=48, max_words=20))
+    await engine.store("stored while the server is down")
+    assert "is down" in engine.state()["model_trouble"]
+    async with changing(engine, next_store) as change:
+        await change.run(NEW)
+    assert engine.state()["model_trouble"] is None
+    assert engine.state()["pending_vectors"] == 0
+    assert (await engine.search("robot")).warnings == ()
+    assert (await engine.store("stored after the switch")).warnings == ()
 
 
 @asynccontextmanager

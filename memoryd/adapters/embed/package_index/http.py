@@ -47,7 +47,7 @@ class IndexReader:
         for address in (*settings.indexes, *settings.pages):
             self._remember(address)
         proxies = {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None
-        self._checked = self._opener(_ssl_context(settings.ca_file), proxies)
+        self._checked = self._opener(ssl_context(settings.ca_file), proxies)
         self._unchecked = self._opener(ssl._create_unverified_context(), proxies)
 
     def page(self, address: str) -> tuple[bytes, str, str]:
@@ -143,7 +143,7 @@ def _netrc(host: str) -> str:
     return ""
 
 
-def _ssl_context(ca_file: str) -> ssl.SSLContext:
+def ssl_context(ca_file: str) -> ssl.SSLContext:
     """With the certificates of the configured file, else of the system (or SSL_CERT_FILE), else of
     certifi."""
     if ca_file:
