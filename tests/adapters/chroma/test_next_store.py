@@ -17,6 +17,7 @@ from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import DIMENSION, IDENTITY, all_of, record
 from tests.adapters.chroma.test_rewrite import killed_everywhere
 from tests.adapters.chroma.worker_stores import NEXT_IDENTITY
+from tests.one_task import in_one_task
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +27,8 @@ OTHER = Identity("other-model", DIMENSION)
 
 @pytest.fixture
 async def live(tmp_path: Path) -> AsyncIterator[ChromaStore]:
-    async with open_chroma(SETTINGS, tmp_path, IDENTITY, any_model=True) as store:
+    opened = open_chroma(SETTINGS, tmp_path, IDENTITY, any_model=True)
+    async with in_one_task(opened) as store:
         for n in range(3):
             await store.put(record(f"m{n}"))
         yield store

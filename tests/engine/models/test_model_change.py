@@ -23,6 +23,7 @@ from memoryd.model import lead_of
 from memoryd.ports import Identity, Record
 from memoryd.settings import Config
 from tests.engine.conftest import Clock
+from tests.one_task import in_one_task
 from tests.processes import until
 from tests.ramstore import RamNextStore, RamStore
 
@@ -39,7 +40,8 @@ def next_store(store: RamStore) -> RamNextStore:
 @pytest.fixture
 async def engine(config: Config, store: RamStore, clock: Clock) -> AsyncIterator[Engine]:
     """An engine on the old model with some memories, short and long."""
-    async with run_engine(config, store, OLD, OLD.dimension, clock) as running:
+    opened = run_engine(config, store, OLD, OLD.dimension, clock)
+    async with in_one_task(opened) as running:
         for n in range(60):
             await running.store(f"robot {n} drinks tea in the hall " * (1 + n % 4))
         yield running

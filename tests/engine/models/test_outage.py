@@ -73,7 +73,9 @@ async def test_what_is_stored_and_sought_meanwhile_goes_by_words(
         assert contents(page) == ["the kettle is in the kitchen"]
         assert page.warnings == (f"{DOWN} Results are by words only.",)
         assert engine.state()["model_trouble"] == DOWN
-        updated = await engine.update_memory(stored.memory.id, content="the kettle is in the cellar")
+        updated = await engine.update_memory(
+            stored.memory.id, content="the kettle is in the cellar"
+        )
         assert updated.memory.content.endswith("cellar")
         assert pending(engine) == 1
 
