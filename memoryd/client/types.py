@@ -162,6 +162,7 @@ class Status(TypedDict):
     model: NotRequired[str | None]
     previous_model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
+    takeover: NotRequired[dict[str, Any] | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]
 

@@ -26,6 +26,7 @@ from memoryd.engine.models.previous_model import PreviousModel, SavedVectors
 from memoryd.engine.parts import Parts
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
@@ -79,7 +80,10 @@ class Engine:
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
         self.export_page = Exporter(parts).page
-        self.import_memory = Imports(parts, windows.drop).import_memory
+        imports = Imports(parts, windows.drop)
+        self.import_memory = imports.import_memory
+        self.import_rows = Takeover(parts, imports, memories).import_rows
+        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
 
     @property
     def zone(self) -> tzinfo | None:
@@ -109,6 +113,7 @@ class Engine:
             "pending_vectors": index.pending,
             "model": encoder.model if encoder else None,
             "previous_model": previous.model if previous else None,
+            "takeover": self.takeover,
             "model_trouble": None if encoder else self._parts.embedding.trouble(),
         }
 
