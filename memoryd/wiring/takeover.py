@@ -8,6 +8,7 @@ it was done; until it is there, every start continues. The original is never wri
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections import Counter
@@ -139,7 +140,7 @@ async def _import_rows(engine: Engine, rows: ForeignRows, watch: Watch | None) -
 
 def look_at_takeover(data_dir: Path) -> dict[str, Any] | None:
     """What is known of a store of another program in this directory; None if there is none."""
-    if not (data_dir / DATABASE).is_file():
+    if not os.path.isfile(data_dir / DATABASE):
         return None
     try:
         record = json.loads(files.read_text(data_dir / RECORD))
