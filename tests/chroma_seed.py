@@ -22,7 +22,8 @@ def seed(folder: Path, rows: Sequence[Row], collection: str = "memories", **how:
 
     folder.mkdir(mode=0o700, exist_ok=True)
     encode = how.get("encode", HashEncoder().encode)
-    client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    settings = Settings(anonymized_telemetry=False)
+    client: Any = chromadb.PersistentClient(str(folder), settings=settings)
     try:
         found = client.get_or_create_collection(collection, embedding_function=None)
         for start in range(0, len(rows), PAGE):

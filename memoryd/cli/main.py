@@ -199,7 +199,10 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     _add_filter(export)
     imported = _add(
-        verbs, "import", "transfer:import_memories", "read memories from an export or a backup"
+        verbs,
+        "import",
+        "transfer:import_memories",
+        "read memories from an export, a backup or ChromaDB",
     )
     imported.add_argument(
         "file", metavar="FILE", nargs="?", help="an export or a backup; - reads stdin"

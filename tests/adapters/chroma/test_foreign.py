@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import shutil
@@ -47,11 +46,15 @@ async def test_every_row_is_read_and_the_original_stays(source: Path, tmp_path: 
     assert sum(len(batch) for batch in rows.batches(64, 10_000)) == 1200
 
 
+def damage_indexes(folder: Path) -> None:
+    for file in folder.glob("*/*"):
+        file.write_bytes(b"\xff" * 40)
+
+
 async def test_without_its_index_the_texts_are_read(source: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(source, broken)
-    for file in glob.glob(f"{broken}/*/*"):
-        Path(file).write_bytes(b"\xff" * 40)
+    damage_indexes(broken)
     rows = await read_foreign(broken, "memories", tmp_path)
     assert {row["id"]: row["document"] for row, _ in rows} == {id: text for id, text, _ in ROWS}
 
