@@ -179,19 +179,10 @@ async def open_engine(
                 await tasks.start(model.serve, engine, identity)
             if config.search.rerank_model:
                 tasks.start_soon(serve_reranker, engine, config.search.rerank_model)
-            tasks.start_soon(_take_over, engine, config, model, watch)
+            tried = model.tried if model else None
+            tasks.start_soon(take_over, engine, config.memory.path, watch, tried)
             yield engine
             tasks.cancel_scope.cancel()
-
-
-async def _take_over(
-    engine: Engine, config: Config, model: Model | None, watch: Watch | None
-) -> None:
-    """Take over what another program left in the data directory; its vectors are compared with
-    those of the model, so that is loaded first."""
-    if model is not None:
-        await model.tried()
-    await take_over(engine, config.memory.path, watch)
 
 
 async def _identity(model: Model | None) -> Identity:

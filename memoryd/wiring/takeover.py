@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,15 @@ class Report:
         return {name: self.counts[name] for name in names} | {"rows": self.rows[:MAX_NAMED]}
 
 
-async def take_over(engine: Engine, data_dir: Path, watch: Watch | None) -> None:
+async def take_over(
+    engine: Engine,
+    data_dir: Path,
+    watch: Watch | None,
+    model_tried: Callable[[], Awaitable[None]] | None,
+) -> None:
     """Take over the store of another program in this directory, if there is one and it was not done
-    before. A failure is told in log and status, and the next start tries again."""
+    before. A failure is told in log and status, and the next start tries again. `model_tried` waits
+    for the model, whose vectors are compared with those of the other program."""
     engine.takeover = known = look_at_takeover(data_dir)
     if known is None or known["state"] == DONE:
         return
@@ -81,6 +87,8 @@ async def take_over(engine: Engine, data_dir: Path, watch: Watch | None) -> None
     about = {"source": str(data_dir), "collection": COLLECTION}
     engine.takeover = about | {"state": RUNNING}
     log.info("takeover_begins", **about)
+    if model_tried is not None:
+        await model_tried()
     folder = data_dir / FOLDER
     try:
         facts = await _import_all(engine, data_dir, folder, watch)
