@@ -215,7 +215,8 @@ def fields_of(memory: Memory) -> dict[str, Any]:
         "expires_at": memory.expires_at,
         "metadata": dict(memory.metadata),
     }
-    extra = {"name": memory.name, "session_id": memory.session_id, "pinned": memory.pinned or None}
+    extra: dict[str, Any] = {"name": memory.name, "session_id": memory.session_id}
+    extra |= {"pinned": memory.pinned or None, "updated_at": memory.updated_at}
     return made | {key: value for key, value in extra.items() if value is not None}
 
 

@@ -152,6 +152,7 @@ def odd_calls() -> Iterator[tuple[str, dict[str, Any]]]:
         "clear_context": {"session_id": CANARY},
         "forget_where": {"session_id": CANARY, "dry_run": True},
         "import_memories": {"memories": [{"content": CANARY, CANARY: 1}, CANARY], "model": CANARY},
+        "import_rows": {"rows": [{"id": CANARY, "document": CANARY, "metadata": {CANARY: CANARY}}]},
         "export_memories": {"after": CANARY},
     }
     for name, good in goods.items():

@@ -209,6 +209,10 @@ def _facts(found: Status) -> dict[str, str]:
         facts["model change"] = f"waits: {change['trouble']}" if change["trouble"] else share
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
+    if taken := found.get("takeover"):
+        from memoryd.cli.takeover import state_of
+
+        facts["take-over"] = state_of(taken)
     facts |= _store_facts(found.get("store", {}))
     for tool, figures in found.get("calls", {}).items():
         times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"

@@ -20,6 +20,7 @@ from typing import Any
 from memoryd import files, permissions, places
 from memoryd.cli.daemon import fetch_status
 from memoryd.cli.output import BOLD, clean, note, paint, say, say_json, size
+from memoryd.cli.takeover import faults_of, state_of
 from memoryd.cli.target import setting_flags, settings, target
 from memoryd.client.types import Status
 from memoryd.errors import ConfigError, EmbedError, MemorydError, WrongDaemon
@@ -31,19 +32,23 @@ DISK_FULL, DISK_LOW = 50_000_000, 500_000_000  # bytes that are free
 
 def doctor(options: argparse.Namespace) -> int:
     """Report every fault; exit code 1 if one remains."""
-    found, fixed = _examine(options), []
+    (found, notes), fixed = _examine(options), []
     if options.fix:
         fixed = [finding for finding in found if finding.repair and _repaired(finding)]
-        found = _examine(options) if fixed else found
+        found, notes = _examine(options) if fixed else (found, notes)
     if options.json:
         repaired = [_facts(finding) for finding in fixed]
-        say_json({"healthy": not found, "faults": [_facts(f) for f in found], "fixed": repaired})
+        faults = [_facts(finding) for finding in found]
+        say_json({"healthy": not found, "faults": faults, "fixed": repaired, "notes": notes})
     else:
         _tell(found, fixed, options.fix)
+        for sentence in notes:
+            say(clean(sentence))
     return 1 if found else 0
 
 
-def _examine(options: argparse.Namespace) -> list[Finding]:
+def _examine(options: argparse.Namespace) -> tuple[list[Finding], list[str]]:
+    """The faults, and what should be known besides."""
     from memoryd.config import load
 
     found = []
@@ -65,7 +70,8 @@ def _examine(options: argparse.Namespace) -> list[Finding]:
     except MemorydError:
         pass
     patient = Patient(config, meant.place, status)
-    return found + [finding for check in CHECKS for finding in check(patient)]
+    found += [finding for check in CHECKS for finding in check(patient)]
+    return found, [f"Take-over: {state_of(taken)}."] if (taken := _takeover(patient)) else []
 
 
 def _repaired(finding: Finding) -> bool:
@@ -250,6 +256,21 @@ def _unreadable_rows(found: dict[str, Any]) -> Finding:
     )
 
 
+def check_takeover(patient: Patient) -> Iterator[Finding]:
+    """A take-over of another program's memories that failed or is incomplete."""
+    if (facts := _takeover(patient)) is not None:
+        yield from (Finding(*fault) for fault in faults_of(facts))
+
+
+def _takeover(patient: Patient) -> dict[str, Any] | None:
+    """What the daemon or its directory says about a take-over."""
+    if patient.status is not None:
+        return patient.status.get("takeover")
+    from memoryd.wiring.takeover import look_at_takeover
+
+    return look_at_takeover(patient.data_dir)
+
+
 def check_clock(patient: Patient) -> Iterator[Finding]:
     """A leap of the clock, after which the daemon deletes nothing that has expired."""
     if patient.status is not None and (doubt := patient.status.get("clock_doubt")):
@@ -330,6 +351,7 @@ CHECKS = (
     check_disk,
     check_clock,
     check_store,
+    check_takeover,
     check_model,
     check_clients,
 )

@@ -199,9 +199,20 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     _add_filter(export)
     imported = _add(
-        verbs, "import", "transfer:import_memories", "read memories from an export or a backup"
+        verbs,
+        "import",
+        "transfer:import_memories",
+        "read memories from an export, a backup or ChromaDB",
     )
-    imported.add_argument("file", metavar="FILE", help="an export or a backup; - reads stdin")
+    imported.add_argument(
+        "file", metavar="FILE", nargs="?", help="an export or a backup; - reads stdin"
+    )
+    imported.add_argument(
+        "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"
+    )
+    imported.add_argument(
+        "--collection", metavar="NAME", help="its collection; without it, memories"
+    )
     imported.add_argument("--overwrite", action="store_true", help="replace memories that differ")
     imported.add_argument(
         "--trust-vectors",

@@ -115,7 +115,19 @@ class Report:
 
 
 def import_memories(options: argparse.Namespace) -> int:
-    """Import a file; exit code 1 if a memory of it was refused."""
+    """Import a file, or a Chroma directory; exit code 1 if a memory of it was refused."""
+    if options.chroma is not None:
+        from memoryd.cli.takeover import import_chroma
+
+        return import_chroma(options)
+    if options.file is None or options.collection is not None:
+        raise InvalidInput(
+            "Nothing to import was named."
+            if options.file is None
+            else "--collection needs --chroma.",
+            code="usage",
+            hint="Run: memoryd import FILE, or: memoryd import --chroma DIR",
+        )
     with _opened(options.file) as reader:
         header, count = reader.header(), reader.verify()
         if header.embeddings and not options.trust_vectors:

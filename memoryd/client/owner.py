@@ -79,6 +79,11 @@ class OwnerClient(Client):
         answer = await self._tool("import_memories", given)
         return cast(list[ImportResult], answer["outcomes"])
 
+    async def import_rows(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Import rows that another program kept in ChromaDB; the outcomes, in order."""
+        answer = await self._tool("import_rows", {"rows": rows})
+        return cast(list[dict[str, Any]], answer["outcomes"])
+
     async def backup(self) -> BackupResult:
         """Make a backup now."""
         return cast(BackupResult, await self._tool("backup", {}))

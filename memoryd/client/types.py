@@ -171,6 +171,7 @@ class Status(TypedDict):
     model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
     model_change: NotRequired[ModelChange | None]
+    takeover: NotRequired[dict[str, Any] | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]
 

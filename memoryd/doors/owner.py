@@ -16,6 +16,7 @@ from memoryd.doors import render
 from memoryd.doors.manage import FORGET_BATCH, bulk_forget_answer, memory_id
 from memoryd.engine import checks
 from memoryd.engine.engine import Engine
+from memoryd.engine.takeover import Taken, foreign_row
 from memoryd.engine.transfer import memory_from
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.export_file import PASSAGES, fields_of, fields_with_vectors, vector_from
@@ -31,6 +32,7 @@ ARGUMENTS = {
     "export_memories": SELECTION | {"after", "embeddings"},
     "read_memory": {"memory_id"},
     "import_memories": {"memories", "model", "overwrite", "trust_vectors"},
+    "import_rows": {"rows"},
     "sweep": {"clock_is_right"},
     "rescue": {"folder"},
 }
@@ -97,6 +99,24 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
     return {"outcomes": outcomes}
 
 
+async def _import_rows(engine: Engine, given: Arguments) -> Arguments:
+    """Import rows that another program kept in ChromaDB; see `engine.takeover`."""
+    rows = given.get("rows")
+    if not isinstance(rows, list) or len(rows) > IMPORT_BATCH:
+        raise InvalidInput(f"rows must be a list of at most {IMPORT_BATCH}.", code="rows_invalid")
+    taken = await engine.import_rows([foreign_row(row) for row in rows], embed=True)
+    return {"outcomes": [_taken_facts(one) for one in taken]}
+
+
+def _taken_facts(taken: Taken) -> Arguments:
+    """What became of a row, without what is false or empty."""
+    error = render.error(taken.error) if taken.error else None
+    facts = {"notes": list(taken.notes), "masked": taken.masked, "error": error}
+    facts |= {"reused_vector": taken.reused_vector}
+    told = {key: value for key, value in facts.items() if value}
+    return {"id": taken.id, "outcome": taken.outcome} | told
+
+
 async def _backup(engine: Engine, given: Arguments) -> Arguments:
     return _backup_facts(await engine.backup(), engine)
 
@@ -134,6 +154,7 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "export_memories": _export_memories,
     "read_memory": _read_memory,
     "import_memories": _import_memories,
+    "import_rows": _import_rows,
     "backup": _backup,
     "rescue": _rescue,
     "sweep": _sweep,

@@ -26,6 +26,7 @@ from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
@@ -89,7 +90,10 @@ class Engine:
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
         self.export_page = Exporter(parts).page
-        self.import_memory = Imports(parts, windows.drop).import_memory
+        imports = Imports(parts, windows.drop)
+        self.import_memory = imports.import_memory
+        self.import_rows = Takeover(parts, imports, memories).import_rows
+        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
 
     @property
     def zone(self) -> tzinfo | None:
@@ -119,6 +123,7 @@ class Engine:
             "model": encoder.model if encoder else None,
             "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,
+            "takeover": self.takeover,
         }
 
     async def store_status(self) -> Mapping[str, object]:

@@ -42,7 +42,7 @@ def _of_memories(entries: Sequence[Entry | None], now: float, prefix: str, most:
     for memory in _alive(entries, now):
         if memory.name is not None and memory.name.casefold().startswith(prefix):
             names.append(memory.name)
-        if memory.id.startswith(prefix):
+        if memory.id.casefold().startswith(prefix):
             ids.append((-memory.created_at, memory.id))
     first = nsmallest(most, names)
     first += [id for _, id in nsmallest(most - len(first), ids)]

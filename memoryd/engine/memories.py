@@ -94,7 +94,7 @@ class Memories:
             created_at=now,
             expires_at=settled_expiry(type, now, expires_at, pinned, self._parts),
             metadata=metadata,
-            name=checks.label(name, "name"),
+            name=checked_name(name, self._parts),
             session_id=checks.label(session_id, "session_id"),
             pinned=pinned,
         )
@@ -255,6 +255,19 @@ def keys_of(memory: Memory) -> list[str]:
     if memory.type is MemoryType.FACT:
         keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
     return keys
+
+
+def checked_name(value: object, parts: Parts) -> str | None:
+    """A name for a memory; None if not given. Raises InvalidInput if it is the id of a memory,
+    which another program may have chosen."""
+    name = checks.label(value, "name")
+    if name is not None and parts.index.get(name) is not None:
+        raise InvalidInput(
+            f"A memory has the id {name!r}, so it cannot be a name.",
+            code="name_invalid",
+            hint="Choose another name.",
+        )
+    return name
 
 
 def _context_name(key: object) -> str:

@@ -68,17 +68,26 @@ class Imports:
         self._session_changed = session_changed
 
     async def import_memory(
-        self, memory: Memory, passages: tuple[Passage, ...] = (), *, overwrite: bool = False
+        self,
+        memory: Memory,
+        passages: tuple[Passage, ...] = (),
+        *,
+        overwrite: bool = False,
+        foreign: bool = False,
     ) -> Arrival:
         """Import a memory as it is. `passages` must be of the model in use; without them it is
-        embedded here. Raises InvalidInput."""
-        arrival = await self._import_memory(memory, passages, overwrite)
+        embedded here. Raises InvalidInput.
+
+        `foreign`: another program stored it. It keeps its id even if a fact says the same, and
+        without `passages` it waits for its vectors.
+        """
+        arrival = await self._import_memory(memory, passages, overwrite, foreign)
         if memory.session_id is not None and arrival.changed:
             self._session_changed(memory.session_id)
         return arrival
 
     async def _import_memory(
-        self, memory: Memory, passages: tuple[Passage, ...], overwrite: bool
+        self, memory: Memory, passages: tuple[Passage, ...], overwrite: bool, foreign: bool
     ) -> Arrival:
         encoder = self._parts.embedding.encoder
         if is_expired(memory, self._parts.clock()):
@@ -89,27 +98,30 @@ class Imports:
         if masked:  # its vectors were made with the secret
             memory, passages = safe, ()
         # Before embedding, so that a memory which exists already costs nothing.
-        if not (found := self._judged(memory, overwrite)).changed:
+        if not (found := self._judged(memory, overwrite, foreign)).changed:
             return found
         async with self._parts.gate.passing():
             if self._parts.embedding.encoder is not encoder:  # `passages` are of that one
                 passages = ()
-            vectors = passages or await commits.embed(self._parts, memory)
-            done = await self._write(Record(memory, vectors), overwrite)
+            if not passages and not foreign:
+                passages = await commits.embed(self._parts, memory)
+            done = await self._write(Record(memory, passages), overwrite, foreign)
         return replace(done, masked=masked)
 
-    async def _write(self, record: Record, overwrite: bool) -> Arrival:
+    async def _write(self, record: Record, overwrite: bool, foreign: bool) -> Arrival:
         memory = record.memory
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
-                rivals = self._rivals(memory)
+                rivals = self._rivals(memory, foreign)
                 ids = {memory.id, *(rival.id for rival in rivals)}
                 async with self._parts.locks.hold(map(id_key, ids)):
-                    if self._rivals(memory) == rivals:  # no other call was faster
-                        return await self._settle_in(record, rivals, overwrite)
+                    if self._rivals(memory, foreign) == rivals:  # no other call was faster
+                        return await self._settle_in(record, rivals, overwrite, foreign)
 
-    async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
-        found = self._judged(record.memory, overwrite)
+    async def _settle_in(
+        self, record: Record, rivals: list[Memory], overwrite: bool, foreign: bool
+    ) -> Arrival:
+        found = self._judged(record.memory, overwrite, foreign)
         if found.changed:
             with anyio.CancelScope(shield=True):
                 # The new one first: if the store fails in between, both are there, none is lost.
@@ -118,9 +130,9 @@ class Imports:
                     await commits.drop(self._parts, others)
         return found
 
-    def _judged(self, memory: Memory, overwrite: bool) -> Arrival:
+    def _judged(self, memory: Memory, overwrite: bool, foreign: bool) -> Arrival:
         """The outcome for this memory, given what is in the index now."""
-        rivals = self._rivals(memory)
+        rivals = self._rivals(memory, foreign)
         if not rivals:
             return Arrival(Outcome.ADDED)
         differing = [rival for rival in rivals if not _same(rival, memory)]
@@ -128,13 +140,14 @@ class Imports:
             return Arrival(Outcome.KNOWN, rivals[0].id)
         return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
 
-    def _rivals(self, memory: Memory) -> list[Memory]:
-        """The unexpired memories with its id or name, and identical facts of the same name."""
+    def _rivals(self, memory: Memory, foreign: bool) -> list[Memory]:
+        """The unexpired memories with its id or name, and identical facts of the same name unless
+        it is `foreign`."""
         index, now = self._parts.index, self._parts.clock()
         found = [index.get(memory.id)]
         if memory.name is not None:
             found += index.all_named(memory.name)
-        if memory.type is MemoryType.FACT:
+        if memory.type is MemoryType.FACT and not foreign:
             twins = index.facts(memory.content, memory.session_id)
             found += [twin for twin in twins if twin.name == memory.name]
         alive = {m.id: m for m in found if m is not None and not is_expired(m, now)}
@@ -150,8 +163,8 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
     if missing := [key for key in NEEDED if key not in fields]:
         raise _refused(f"The field {missing[0]!r} is missing.")
     id, created = fields["id"], _instant(fields["created_at"], "created_at")
-    if not isinstance(id, str) or not checks.ID.fullmatch(id):
-        raise _refused("The id must have 20 hexadecimal digits, as memoryd writes it.")
+    if not isinstance(id, str) or not checks.FOREIGN_ID.fullmatch(id):
+        raise _refused("The id must be 1 to 128 letters, digits or any of . _ : @ + = -.")
     if created is None:
         raise _refused("created_at is missing.")
     expires, pinned = _instant(fields["expires_at"], "expires_at"), fields.get("pinned", False)

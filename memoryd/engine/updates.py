@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memoryd.engine import checks, commits
-from memoryd.engine.memories import Memories, id_key, name_key, settled_expiry
+from memoryd.engine.memories import (
+    Memories,
+    checked_name,
+    id_key,
+    name_key,
+    settled_expiry,
+)
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import without_secrets
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
@@ -154,7 +160,7 @@ def _checked(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     rules: dict[str, Callable[[Any], Any]] = {
         "content": lambda value: checks.content(value, parts.memory.max_content_bytes),
         "type": parse_type,
-        "name": lambda value: checks.label(value, "name"),
+        "name": lambda value: checked_name(value, parts),
         "pinned": lambda value: checks.flag(value, "pinned"),
     }
     return {key: rules[key](value) for key, value in given.items() if value is not None}

@@ -31,6 +31,7 @@ from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring.further_models import load_stored, serve_change, serve_reranker
 from memoryd.wiring.model import Model, guarded
+from memoryd.wiring.takeover import take_over
 
 if TYPE_CHECKING:
     from memoryd.adapters.embed.resolve import Prepared
@@ -185,6 +186,8 @@ async def open_engine(
                 await tasks.start(serve_change, engine, model, stored, next_store, load, wait)
             if config.search.rerank_model or config.search.rerank_url:
                 tasks.start_soon(serve_reranker, engine, config.search)
+            tried = model.tried if model else None
+            tasks.start_soon(take_over, engine, config.memory.path, watch, tried)
             yield engine
             tasks.cancel_scope.cancel()
 

@@ -78,9 +78,9 @@ def test_the_fields_of_a_memory_are_the_memory(memory: Memory) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"id": "short"}, "The id must have 20 hexadecimal digits"),
-        ({"id": f"{ID}#1"}, "The id must have 20 hexadecimal digits"),
-        ({"id": 7}, "The id must have 20 hexadecimal digits"),
+        ({"id": "two words"}, "The id must be 1 to 128 letters"),
+        ({"id": f"{ID}#1"}, "The id must be 1 to 128 letters"),
+        ({"id": 7}, "The id must be 1 to 128 letters"),
         ({"created_at": "2020-01-01"}, "created_at is not a number"),
         ({"created_at": None}, "created_at is missing"),
         ({"created_at": float("nan")}, "created_at is not between the years"),

@@ -62,7 +62,9 @@ class Unreadable(StoreError):
 
 
 @dataclass(slots=True)
-class _RawRow:
+class RawRow:
+    """A row as the tables and the queue have it; `vector` None: only the index has it."""
+
     document: str | None = None
     meta: dict[str, Any] = field(default_factory=dict)
     vector: NDArray[np.float32] | None = None
@@ -163,6 +165,17 @@ def count_rows(folder: Path, collection: str) -> int:
 def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Row]]:
     """The metadata of the collection and all its rows; those whose vector is lost are marked as
     pending. Raises Unreadable unless every row is complete."""
+    facts, found = raw_rows(folder, collection)
+    path = folder / DATABASE
+    dimension = int(facts.get(rows.DIMENSION_KEY, 0))
+    for id, row in found.items():
+        if rows.OF not in row.meta and (rows.TYPE not in row.meta or row.document is None):
+            raise Unreadable(f"The store's database {path} has lost parts of the memory {id}.")
+    return facts, list(_rows(found, dimension))
+
+
+def raw_rows(folder: Path, collection: str) -> tuple[dict[str, Any], dict[str, RawRow]]:
+    """The metadata of the collection and, by id, all its rows. Raises Unreadable."""
     path = folder / DATABASE
     if not path.exists():  # connecting would create an empty one
         raise Unreadable(f"The store's database {path} is missing.")
@@ -170,11 +183,7 @@ def salvage(folder: Path, collection: str) -> tuple[dict[str, Any], list[rows.Ro
         facts, collection_id, segment = _collection(connection, collection)
         found = _applied(connection, segment)
         _apply_queue(connection, collection_id, segment, found)
-    dimension = int(facts.get(rows.DIMENSION_KEY, 0))
-    for id, row in found.items():
-        if rows.OF not in row.meta and (rows.TYPE not in row.meta or row.document is None):
-            raise Unreadable(f"The store's database {path} has lost parts of the memory {id}.")
-    return facts, list(_rows(found, dimension))
+    return facts, found
 
 
 @contextmanager
@@ -214,7 +223,7 @@ def _collection(connection: sqlite3.Connection, name: str) -> tuple[dict[str, An
     return {key: _value(*values) for key, *values in facts}, found[0], found[1]
 
 
-def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _RawRow]:
+def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, RawRow]:
     """The rows that Chroma has applied. Tables are scanned without their indexes, which may be
     broken."""
     ids: dict[int, str] = {}
@@ -225,7 +234,7 @@ def _applied(connection: sqlite3.Connection, segment: str) -> dict[str, _RawRow]
             ids[row] = id
         else:
             foreign.add(row)
-    found = {id: _RawRow() for id in ids.values()}
+    found = {id: RawRow() for id in ids.values()}
     columns = "id, key, string_value, int_value, float_value, bool_value"
     for row, key, *values in connection.execute(
         f"SELECT {columns} FROM embedding_metadata NOT INDEXED"
@@ -266,7 +275,7 @@ def _value(text: Any, whole: Any, real: Any, truth: Any) -> Any:
 
 
 def _apply_queue(
-    connection: sqlite3.Connection, collection_id: str, segment: str, found: dict[str, _RawRow]
+    connection: sqlite3.Connection, collection_id: str, segment: str, found: dict[str, RawRow]
 ) -> None:
     """Replay the queue: vectors from all operations, the rest from those after the last one that
     was applied."""
@@ -286,21 +295,21 @@ def _apply_queue(
             found[id].vector = np.frombuffer(vector, dtype="<f4")
 
 
-def _replay(raw_rows: dict[str, _RawRow], operation: int, id: str, meta: dict[str, Any]) -> None:
+def _replay(raw_rows: dict[str, RawRow], operation: int, id: str, meta: dict[str, Any]) -> None:
     """Apply one operation of the queue as Chroma does: adding an id that exists changes nothing."""
     if operation == DELETE:
         raw_rows.pop(id, None)
         return
     if (operation == ADD and id in raw_rows) or (operation == UPDATE and id not in raw_rows):
         return
-    row = raw_rows.setdefault(id, _RawRow())
+    row = raw_rows.setdefault(id, RawRow())
     if DOCUMENT in meta:
         row.document = meta.pop(DOCUMENT)
     row.meta |= meta
     row.meta = {key: value for key, value in row.meta.items() if value is not None}
 
 
-def _rows(raw_rows: dict[str, _RawRow], dimension: int) -> Iterator[rows.Row]:
+def _rows(raw_rows: dict[str, RawRow], dimension: int) -> Iterator[rows.Row]:
     """Rows for `rows.to_records`. A memory that lost one vector waits for all of them."""
     lost = {row.meta.get(rows.OF, id) for id, row in raw_rows.items() if row.vector is None}
     for id, row in raw_rows.items():
