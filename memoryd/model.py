@@ -7,13 +7,13 @@ can be tested for any time.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from difflib import get_close_matches
 from enum import StrEnum
-from hashlib import blake2b
 from typing import Any
 
 from memoryd.errors import InvalidInput
@@ -22,6 +22,7 @@ MICRO = 6  # decimal places of a time in seconds: Chroma changes further ones
 CONTEXT_NAME = "context:"  # prefix, so that a context cannot replace a fact of the same name
 DAY = 86_400.0
 ROLE, SPEAKER = "role", "speaker"  # metadata keys of a message
+ID = re.compile("[0-9a-f]{20}")  # ids of the engine; a name of this form could hide a memory
 CONFIDENCE = "confidence"  # metadata key: how certain a memory is, 0..1
 
 
@@ -192,18 +193,6 @@ def confidence(memory: Memory, default: float) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
         return min(1.0, max(0.0, float(value)))
     return default
-
-
-def lead_of(memory: Memory) -> str:
-    """The prefix that a model reads before the text: the speaker."""
-    speaker = who(memory)
-    return f"{speaker}: " if speaker else ""
-
-
-def said_key(memory: Memory) -> int:
-    """A stable hash of the text that a model reads for a memory."""
-    said = lead_of(memory) + memory.content
-    return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big")
 
 
 def identical(one: Memory, other: Memory) -> bool:

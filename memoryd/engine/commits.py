@@ -11,7 +11,8 @@ import anyio.lowlevel
 from memoryd.engine.index.passages import row_terms
 from memoryd.engine.parts import Parts
 from memoryd.fair import in_thread
-from memoryd.model import Memory, lead_of
+from memoryd.lead import lead_of
+from memoryd.model import Memory
 from memoryd.ports import Passage, Record
 
 LONG = 5_000  # characters of content from which its terms are computed on a thread
@@ -23,7 +24,7 @@ async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
     too. Call before taking any lock: it may wait for the model."""
     if previous := parts.embedding.previous_model:
         await previous.prepare(memory)
-    return await parts.embedding.document(memory.content, lead_of(memory))
+    return await parts.embedding.document(memory.content, lead_of(memory, parts.search.lead_fields))
 
 
 async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:

@@ -22,7 +22,7 @@ from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
-from memoryd.model import MICRO, Memory, MemoryType, identical, is_expired, parse_type
+from memoryd.model import ID, MICRO, Memory, MemoryType, identical, is_expired, parse_type
 from memoryd.ports import Passage, Record
 
 FIELDS = frozenset(
@@ -144,7 +144,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
     if missing := [key for key in NEEDED if key not in fields]:
         raise _refused(f"The field {missing[0]!r} is missing.")
     id, created = fields["id"], _instant(fields["created_at"], "created_at")
-    if not isinstance(id, str) or not checks.ID.fullmatch(id):
+    if not isinstance(id, str) or not ID.fullmatch(id):
         raise _refused("The id must have 20 hexadecimal digits, as memoryd writes it.")
     if created is None:
         raise _refused("created_at is missing.")

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from memoryd.engine import checks, commits
 from memoryd.engine.memories import Memories, id_key, name_key, settled_expiry
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import without_secrets
-from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
+from memoryd.engine.turn_keys import OWN_KEYS, user_metadata
 from memoryd.errors import InvalidInput
+from memoryd.fields import completed
+from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
-from memoryd.model import Memory, Updated, identical, is_expired, lead_of, parse_type
+from memoryd.model import Memory, Updated, identical, is_expired, parse_type
 from memoryd.ports import Record
 
 CLEARABLE = ("name", "expires_at")
@@ -38,13 +41,15 @@ class Change:
         after = replace(before, **self.fields)
         if self.metadata is not None:
             after = replace(after, metadata=self._metadata(before.metadata))
+        after = replace(after, metadata=completed(after, before))
         return replace(after, expires_at=self._expiry(before, after, parts))
 
     def _metadata(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        """Merged, where null removes a key; or replaced, except for the keys of a message."""
+        """Merged, where null removes a key; or replaced, except for keys that callers cannot
+        write."""
         given = self.metadata or {}
         if self.replace_metadata:
-            kept = {key: value for key, value in before.items() if key in TURN_KEYS}
+            kept = {key: value for key, value in before.items() if key in OWN_KEYS}
             return {**kept, **given}
         removed = {key for key, value in given.items() if value is None}
         merged = {**before, **given}
@@ -120,8 +125,9 @@ class Updates:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
         parts = self._parts
         wanted = change.applied(found, parts)
+        read = partial(read_text, names=parts.search.lead_fields)
         passages = None
-        if _read_text(wanted) != _read_text(found):
+        if read(wanted) != read(found):
             passages = await commits.embed(parts, wanted)
         name = change.fields.get("name")
         keys = [id_key(found.id)] + ([name_key(name)] if name else [])
@@ -131,18 +137,13 @@ class Updates:
             _check_name_is_free(after, parts)
             if identical(after, before):
                 return Updated(before, changed=False)
-            if _read_text(after) == _read_text(before):
+            if read(after) == read(before):
                 passages = await commits.passages(parts, before)
-            elif passages is None or _read_text(after) != _read_text(wanted):
+            elif passages is None or read(after) != read(wanted):
                 passages = await commits.embed(parts, after)  # changed meanwhile
             after = replace(after, updated_at=parts.clock()) if stamp else after
             await commits.commit(parts, Record(after, passages))
         return Updated(after.copy(), changed=True)
-
-
-def _read_text(memory: Memory) -> str:
-    """What a model reads of it."""
-    return lead_of(memory) + memory.content
 
 
 def _checked(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:

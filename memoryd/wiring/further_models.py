@@ -62,7 +62,7 @@ async def _previous_model(
     if encoder is None:
         log.warning("previous_model_missing", model=model)
         return None
-    previous = PreviousModel(encoder, config.embedding)
+    previous = PreviousModel(encoder, config.embedding, config.search.lead_fields)
     await engine.use_previous_model(
         previous, await anyio.to_thread.run_sync(_saved_vectors, snapshot)
     )

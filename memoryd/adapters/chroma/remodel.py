@@ -21,7 +21,7 @@ from memoryd.adapters.chroma.rows import SCHEMA_KEY, Row, placeholder, plain_row
 from memoryd.adapters.chroma.sqlite_read import collection_facts
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.adapters.snapshot_file import PREVIOUS_VECTORS, LocalSnapshotFile
-from memoryd.model import said_key
+from memoryd.lead import said_key
 from memoryd.ports import Identity, Progress, Record, ReportProgress, Snapshot
 from memoryd.settings import StoreSettings
 

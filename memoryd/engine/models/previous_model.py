@@ -8,7 +8,7 @@ meanwhile gets vectors of both; those of the previous model are kept in RAM only
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ from memoryd.engine.index.index import Index
 from memoryd.engine.index.vectors import Floats, Mask, Owners, VectorTable, by_row
 from memoryd.engine.models.embedding import Embedding, Vector
 from memoryd.errors import EmbedError
-from memoryd.model import Memory, lead_of, said_key
+from memoryd.lead import lead_of, said_key
+from memoryd.model import Memory
 from memoryd.ports import Encoder
 from memoryd.settings import EmbeddingSettings
 from memoryd.tasks import task_group
@@ -41,8 +42,12 @@ class _Placed(NamedTuple):
 class PreviousModel:
     """The previous model with its vectors, which use the slots of the index."""
 
-    def __init__(self, encoder: Encoder, settings: EmbeddingSettings) -> None:
+    def __init__(
+        self, encoder: Encoder, settings: EmbeddingSettings, lead_fields: Sequence[str]
+    ) -> None:
+        """`lead_fields`: the fields that the model reads before a text."""
         self.model = encoder.model
+        self._lead_fields = lead_fields
         self._embedding = Embedding(settings, encoder)
         self._table = VectorTable(encoder.dimension)
         self._placed: dict[str, _Placed] = {}  # by the id of a memory
@@ -111,7 +116,8 @@ class PreviousModel:
             return
         try:
             with self._in_use():
-                passages = await self._embedding.document(memory.content, lead_of(memory))
+                lead = lead_of(memory, self._lead_fields)
+                passages = await self._embedding.document(memory.content, lead)
         except EmbedError:  # found by words only, and counted by `waiting`
             return
         self._made[key] = [passage.vector for passage in passages]

@@ -16,7 +16,7 @@ from memoryd.engine.engine import Engine
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.previous_model import PreviousModel
 from memoryd.engine.updates import Updates
-from memoryd.model import lead_of, said_key
+from memoryd.lead import DEFAULT, lead_of, said_key
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
 from tests.one_task import in_one_task
@@ -36,7 +36,7 @@ async def change(start: Start) -> AsyncIterator[tuple[Engine, PreviousModel]]:
             if n > 2:
                 vectors = BEFORE.encode([text[a:b] for a, b in BEFORE.split(text)])
                 saved[said_key(stored.memory)] = list(vectors)
-        previous = PreviousModel(BEFORE, EmbeddingSettings())
+        previous = PreviousModel(BEFORE, EmbeddingSettings(), DEFAULT)
         tasks.start_soon(previous.run)
         await engine.use_previous_model(previous, saved)
         assert previous.waiting(engine._parts.index) == 3
@@ -63,7 +63,7 @@ def check(engine: Engine, previous: PreviousModel) -> None:
         for slot, entry in enumerate(entries):
             near = 0.0
             if entry is not None:
-                text, lead = entry.memory.content, lead_of(entry.memory)
+                text, lead = entry.memory.content, lead_of(entry.memory, DEFAULT)
                 parts = BEFORE.encode([lead + text[a:b] for a, b in BEFORE.split(text, lead)])
                 near = max(0.0, float((parts @ vector).max()))
             assert found[slot] == pytest.approx(near, abs=1e-5)
@@ -111,7 +111,7 @@ async def test_a_memory_forgotten_while_vectors_are_loaded_leaves_none(
     async with start(None) as engine, anyio.create_task_group() as tasks:
         stored = [(await engine.store(f"robot {n} in the hall")).memory for n in range(20)]
         saved = {said_key(m): list(BEFORE.encode([m.content])) for m in stored}
-        previous = PreviousModel(BEFORE, EmbeddingSettings())
+        previous = PreviousModel(BEFORE, EmbeddingSettings(), DEFAULT)
         tasks.start_soon(previous.run)
 
         async def forget_some() -> None:
