@@ -137,6 +137,14 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Chain:
+    """Memories that supersede each other, oldest first; `id`: the one that was asked for."""
+
+    id: str
+    memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What a forget returns. `success` is true only if the memory existed and is gone."""
 

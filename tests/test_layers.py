@@ -13,8 +13,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # What each layer may import of ours. Wiring and daemon may import all but the command line.
 WORDS = set("model errors ports settings config places permissions metadata logs tasks".split())
-WORDS |= {"daemon_record", "export_file", "fair", "files", "hosts", "labels", "masking"}
-WORDS |= {"normalise", "owner", "sanitize", "systemd", "toolsets", "uncaught"}
+WORDS |= {"daemon_record", "export_file", "fair", "fields", "files", "hosts", "labels", "masking"}
+WORDS |= {"lead", "normalise", "owner", "sanitize", "systemd", "toolsets", "uncaught"}
 MAY = {
     "words": {"words"},
     "engine": {"words", "engine"},

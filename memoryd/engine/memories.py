@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memoryd.engine import checks, commits
+from memoryd.engine import checks, commits, relations
 from memoryd.engine.parts import Parts
+from memoryd.engine.relations import check_relations
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.fields import completed
+from memoryd.fields import SUPERSEDED_BY, SUPERSEDES, completed, ids_of, related_ids
 from memoryd.labels import normal_name
 from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
@@ -123,8 +124,7 @@ class Memories:
         if memory is None:
             return Forgotten(False, str(id_or_name))
         alive = not is_expired(memory, self._parts.clock())
-        async with self._parts.locks.hold([id_key(memory.id)]):
-            gone = await commits.drop(self._parts, [memory.id])
+        gone = await self.drop_if([memory.id], lambda found: True)
         return Forgotten(alive and memory.id in gone, memory.id)
 
     async def drop_expired(self, ids: list[str], now: float) -> set[str]:
@@ -134,9 +134,14 @@ class Memories:
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         """Delete those of `ids` for which `holds` is true, in one commit; the deleted ones."""
-        async with self._parts.locks.hold(map(id_key, ids)):
-            due = [id for id in ids if holds(self._parts.index.get(id))]
-            return await commits.drop(self._parts, due) if due else set()
+        index = self._parts.index
+        while True:
+            naming = index.relations.naming(ids)
+            async with self._parts.locks.hold(map(id_key, {*ids, *naming})):
+                if not index.relations.naming(ids) <= naming:
+                    continue  # one more names them
+                due = [id for id in ids if holds(index.get(id))]
+                return await relations.drop(self._parts, due) if due else set()
 
     async def embed_pending(self, id: str) -> None:
         """Embed a memory that was stored without a model."""
@@ -184,17 +189,25 @@ class Memories:
         `embedded`: what it was expected to become, with its vectors."""
         while True:
             place, stored = self._outcome(asked)
-            if place is None:
-                passages = await self._passages(stored.memory, None, embedded)
-                await commits.commit(self._parts, Record(stored.memory, passages))
-                return replace(stored, memory=stored.memory.copy())
-            async with self._parts.locks.hold([id_key(place.id)]):
-                if self._parts.index.get(place.id) is not place:
+            if place is not None and self._is_expired_in_relations(place):
+                await self.drop_expired([place.id], asked.created_at)
+                continue
+            async with self._parts.locks.hold(lock_keys(place, stored.memory)):
+                if place is not None and self._parts.index.get(place.id) is not place:
                     continue  # changed or forgotten while we waited: try again
-                if not identical(stored.memory, place):
+                if place is None or not identical(stored.memory, place):
+                    now = asked.created_at
+                    check_relations(self._parts.index, place, stored.memory, now)
                     passages = await self._passages(stored.memory, place, embedded)
-                    await commits.commit(self._parts, Record(stored.memory, passages))
+                    record = Record(stored.memory, passages)
+                    await relations.commit(self._parts, place, record)
                 return replace(stored, memory=stored.memory.copy())
+
+    def _is_expired_in_relations(self, memory: Memory) -> bool:
+        """Whether it has expired and others are related to it, which must not become relations to
+        the memory that takes its place."""
+        is_related = related_ids(memory) or self._parts.index.relations.naming([memory.id])
+        return bool(is_related) and is_expired(memory, self._parts.clock())
 
     async def _passages(
         self, memory: Memory, place: Memory | None, embedded: Record
@@ -225,6 +238,8 @@ class Memories:
             return None
         now = self._parts.clock()
         for twin in self._parts.index.facts(asked.content, asked.session_id):
+            if self._parts.index.relations.superseded_until(twin.id) > now:
+                continue  # searches do not find it, so what is stored now must not be part of it
             may_be_named = twin.name is None and named is None
             if (asked.name in (None, twin.name) or may_be_named) and not is_expired(twin, now):
                 return twin
@@ -237,8 +252,10 @@ def _replacement(place: Memory, asked: Memory) -> Stored:
     memory = replace(asked, id=place.id)
     if is_expired(place, asked.created_at):
         return Stored(memory)
-    # Not what makes it a message of a session: only `add_turn` sets that.
-    kept = {key: value for key, value in place.metadata.items() if key not in TURN_KEYS}
+    # Not what makes it a message of a session: only `add_turn` sets that. And a new text is not
+    # superseded by what superseded the old one.
+    lost = TURN_KEYS if place.content == asked.content else (*TURN_KEYS, SUPERSEDED_BY)
+    kept = {key: value for key, value in place.metadata.items() if key not in lost}
     memory = replace(
         memory,
         created_at=place.created_at,
@@ -265,6 +282,13 @@ def _merged(twin: Memory, asked: Memory) -> Memory:
 # Locks are taken in the order of their keys: fact, then name, then id, everywhere.
 def id_key(id: str) -> str:
     return f"3:{id}"
+
+
+def lock_keys(before: Memory | None, after: Memory) -> set[str]:
+    """The keys of the ids to lock for a change, and of supersession if it could close a circle."""
+    ids = relations.changed_ids(before, after) | ({before.id} if before else set())
+    can_circle = before is not None and ids_of(after, SUPERSEDES) != ids_of(before, SUPERSEDES)
+    return {*map(id_key, ids), *([relations.SUPERSEDING] if can_circle else [])}
 
 
 def name_key(name: str) -> str:

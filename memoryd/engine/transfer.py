@@ -14,10 +14,11 @@ from enum import StrEnum
 
 import anyio
 
-from memoryd.engine import checks, commits
+from memoryd.engine import checks, commits, relations
 from memoryd.engine.filters import Filter
 from memoryd.engine.memories import id_key, keys_of
 from memoryd.engine.parts import Parts
+from memoryd.engine.relations import with_superseding
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
@@ -87,28 +88,39 @@ class Imports:
         if masked:  # its vectors were made with the secret
             memory, passages = safe, ()
         # Before embedding, so that a memory which exists already costs nothing.
-        if not (found := self._judged(memory, overwrite)).changed:
+        known = with_superseding(self._parts.index, memory)
+        if not (found := self._judged(known, overwrite)).changed:
             return found
         if passages and (previous := self._parts.embedding.previous_model):
             await previous.prepare(memory)
         vectors = passages or await commits.embed(self._parts, memory)
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
-                rivals = self._rivals(memory)
-                ids = {memory.id, *(rival.id for rival in rivals)}
+                rivals, ids = self._rivals(memory), self._involved(memory)
                 async with self._parts.locks.hold(map(id_key, ids)):
-                    if self._rivals(memory) != rivals:
+                    if self._rivals(memory) != rivals or not self._involved(memory) <= ids:
                         continue  # another call was faster: try again
+                    memory = with_superseding(self._parts.index, memory)
                     done = await self._settle_in(Record(memory, vectors), rivals, overwrite)
                     return replace(done, masked=masked)
+
+    def _involved(self, memory: Memory) -> set[str]:
+        """The ids of the memories that importing this one may change."""
+        index = self._parts.index
+        ids = {memory.id, *(rival.id for rival in self._rivals(memory))}
+        return (
+            ids | relations.changed_ids(index.get(memory.id), memory) | index.relations.naming(ids)
+        )
 
     async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
         found = self._judged(record.memory, overwrite)
         if found.changed:
             with anyio.CancelScope(shield=True):
                 # The new one first: if the store fails in between, both are there, none is lost.
-                await commits.commit(self._parts, record)
-                if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
+                others = [rival.id for rival in rivals if rival.id != record.memory.id]
+                before = self._parts.index.get(record.memory.id)
+                await relations.commit(self._parts, before, record, dropped=others)
+                if others:
                     await commits.drop(self._parts, others)
         return found
 

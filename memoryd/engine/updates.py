@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from memoryd.engine import checks, commits
-from memoryd.engine.memories import Memories, id_key, name_key, settled_expiry
+from memoryd.engine import checks, commits, relations
+from memoryd.engine.memories import Memories, lock_keys, name_key, settled_expiry
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import without_secrets
 from memoryd.engine.turn_keys import OWN_KEYS, user_metadata
@@ -21,7 +20,7 @@ from memoryd.fields import completed
 from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
 from memoryd.model import Memory, Updated, identical, is_expired, parse_type
-from memoryd.ports import Record
+from memoryd.ports import Passage, Record
 
 CLEARABLE = ("name", "expires_at")
 
@@ -125,25 +124,40 @@ class Updates:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
         parts = self._parts
         wanted = change.applied(found, parts)
-        read = partial(read_text, names=parts.search.lead_fields)
-        passages = None
-        if read(wanted) != read(found):
-            passages = await commits.embed(parts, wanted)
+        embedded = None
+        if self._read(wanted) != self._read(found):
+            embedded = Record(wanted, await commits.embed(parts, wanted))
         name = change.fields.get("name")
-        keys = [id_key(found.id)] + ([name_key(name)] if name else [])
-        async with parts.locks.hold(keys):
-            before = await self._memories.existing(found.id)
-            after = change.applied(before, parts)
-            _check_name_is_free(after, parts)
-            if identical(after, before):
-                return Updated(before, changed=False)
-            if read(after) == read(before):
-                passages = await commits.passages(parts, before)
-            elif passages is None or read(after) != read(wanted):
-                passages = await commits.embed(parts, after)  # changed meanwhile
-            after = replace(after, updated_at=parts.clock()) if stamp else after
-            await commits.commit(parts, Record(after, passages))
-        return Updated(after.copy(), changed=True)
+        while True:
+            keys = lock_keys(found, change.applied(found, parts))
+            async with parts.locks.hold({*keys, *([name_key(name)] if name else [])}):
+                before = await self._memories.existing(found.id)
+                after = change.applied(before, parts)
+                if not lock_keys(before, after) <= keys:
+                    found = before  # its relations changed meanwhile: lock others
+                    continue
+                _check_name_is_free(after, parts)
+                if identical(after, before):
+                    return Updated(before, changed=False)
+                relations.check_relations(parts.index, before, after, parts.clock())
+                passages = await self._passages(before, after, embedded)
+                after = replace(after, updated_at=parts.clock()) if stamp else after
+                await relations.commit(parts, before, Record(after, passages))
+            return Updated(after.copy(), changed=True)
+
+    async def _passages(
+        self, before: Memory, after: Memory, embedded: Record | None
+    ) -> tuple[Passage, ...]:
+        """The passages of the changed memory. `embedded`: what it was expected to become."""
+        if self._read(after) == self._read(before):
+            return await commits.passages(self._parts, before)
+        if embedded is not None and self._read(after) == self._read(embedded.memory):
+            return embedded.passages
+        return await commits.embed(self._parts, after)  # changed meanwhile
+
+    def _read(self, memory: Memory) -> str:
+        """What a model reads of it."""
+        return read_text(memory, self._parts.search.lead_fields)
 
 
 def _checked(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
