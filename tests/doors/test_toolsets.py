@@ -170,6 +170,7 @@ DOCUMENTED = {
     " name session_id pinned updated_at",
     "update_memory": "id content type created_at expires_at metadata name pinned updated_at changed"
     " warnings",
+    "memory_chain": "notice id memories content type created_at metadata name",
     "forget_memories": "matched forgotten types first id content hint",
 }
 
@@ -227,6 +228,10 @@ def test_forgetting_by_filter_needs_a_look_first(generous: Daemon) -> None:
         ("list_memories", {"metadata": {"$x": 1}}, "filter_invalid"),
         ("list_memories", {"filters": {}}, "argument_unknown"),
         ("update_memory", {}, "memory_id_missing"),
+        ("memory_chain", {}, "memory_id_missing"),
+        ("memory_chain", {"memory_id": "nobody"}, "not_found"),
+        ("store_memory", {"content": "x", "metadata": {"kind": "A b"}}, "field_invalid"),
+        ("store_memory", {"content": "x", "metadata": {"uses": 9}}, "metadata_reserved"),
         ("update_memory", {"memory_id": " "}, "memory_id_invalid"),
         ("update_memory", {"memory_id": "nobody", "content": "x"}, "not_found"),
         ("search_memories", {"query": "x", "metadata": {"a": {"$gt": []}}}, "filter_invalid"),
