@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -19,6 +19,7 @@ from memoryd import files
 from memoryd.endpoints import check_endpoints
 from memoryd.errors import ConfigError, InvalidInput
 from memoryd.hosts import check_hosts
+from memoryd.lead import check_names
 from memoryd.places import config_file
 from memoryd.settings import SECTIONS, TYPES, Config, keys, variable
 from memoryd.toolsets import parse_toolsets
@@ -44,7 +45,8 @@ def load(
     for found in sources(file, environ, flags):
         config = _merge(config, found)
     check_hosts(config.doors)
-    _check_toolsets(config.doors.toolsets)
+    _check_names("doors.toolsets", parse_toolsets, config.doors.toolsets)
+    _check_names("search.lead_fields", check_names, config.search.lead_fields)
     check_endpoints(config)
     return config
 
@@ -209,7 +211,7 @@ def _converted(value: object, wanted: Any) -> object | None:
     if get_origin(wanted) is tuple:
         return _texts(value)
     if get_origin(wanted) is dict:
-        return dict(value) if _is_text_mapping(value) and isinstance(value, dict) else None
+        return _mapping(value, get_args(wanted)[1])
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if wanted is int:
@@ -234,17 +236,20 @@ def _texts(value: object) -> tuple[str, ...] | None:
     return None
 
 
-def _is_text_mapping(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
-    )
+def _mapping(value: object, wanted: Any) -> dict[str, object] | None:
+    """A mapping of text to values of the type `wanted`; None for anything else."""
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        return None
+    found = {key: _converted(item, wanted) for key, item in value.items()}
+    return None if None in found.values() else found
 
 
 def _describe(wanted: Any) -> str:
     if get_origin(wanted) is Literal:
         return "one of " + ", ".join(get_args(wanted))
     if get_origin(wanted) is dict:
-        return "a mapping of text to text"
+        items = {str: "text", float: "numbers"}
+        return f"a mapping of text to {items[get_args(wanted)[1]]}"
     if get_origin(wanted) is tuple:
         return "a list of texts"
     names = {int: "a whole number", float: "a number", bool: "true or false"}
@@ -252,6 +257,10 @@ def _describe(wanted: Any) -> str:
 
 
 def _check_range(key: str, value: object, limits: Mapping[str, Any], where: str) -> None:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _check_range(f"{key}.{name}", item, limits, where)
+        return
     if not isinstance(value, int | float) or isinstance(value, bool):
         return
     rules = {
@@ -268,12 +277,14 @@ def _check_range(key: str, value: object, limits: Mapping[str, Any], where: str)
             )
 
 
-def _check_toolsets(names: tuple[str, ...]) -> None:
+def _check_names(
+    key: str, check: Callable[[tuple[str, ...]], object], names: tuple[str, ...]
+) -> None:
     try:
-        parse_toolsets(names)
+        check(names)
     except InvalidInput as exc:
         raise ConfigError(
-            f"`doors.toolsets`: {exc.message}", code="config_wrong_type", hint=exc.hint
+            f"`{key}`: {exc.message}", code="config_wrong_type", hint=exc.hint
         ) from exc
 
 

@@ -7,6 +7,7 @@ can be tested for any time.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,9 @@ MICRO = 6  # decimal places of a time in seconds: Chroma changes further ones
 CONTEXT_NAME = "context:"  # prefix, so that a context cannot replace a fact of the same name
 DAY = 86_400.0
 ROLE, SPEAKER = "role", "speaker"  # metadata keys of a message
+ID = re.compile("[0-9a-f]{20}")  # ids of the engine; a name of this form could hide a memory
+# Ids that memories may have which another program stored: no "#", which separates passages.
+FOREIGN_ID = re.compile("[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}")
 CONFIDENCE = "confidence"  # metadata key: how certain a memory is, 0..1
 
 
@@ -135,6 +139,14 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Chain:
+    """Memories that supersede each other, oldest first; `id`: the one that was asked for."""
+
+    id: str
+    memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What a forget returns. `success` is true only if the memory existed and is gone."""
 
@@ -191,12 +203,6 @@ def confidence(memory: Memory, default: float) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
         return min(1.0, max(0.0, float(value)))
     return default
-
-
-def lead_of(memory: Memory) -> str:
-    """The prefix that a model reads before the text: the speaker."""
-    speaker = who(memory)
-    return f"{speaker}: " if speaker else ""
 
 
 def identical(one: Memory, other: Memory) -> bool:

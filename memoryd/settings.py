@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
+from memoryd.fields import TRUST
+from memoryd.lead import DEFAULT as LEAD_FIELDS
 from memoryd.places import data_dir
 from memoryd.toolsets import DEFAULT
 
@@ -97,6 +99,7 @@ class SearchSettings:
     time_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     nudge_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.1})
+    lead_fields: tuple[str, ...] = LEAD_FIELDS
     rerank_model: str = ""
     rerank_url: str = ""
     rerank_key_env: str = ""
@@ -104,6 +107,15 @@ class SearchSettings:
     rerank_timeout: float = field(default=3.0, metadata={"above": 0.0, "most": 600.0})
     rerank_top: int = field(default=20, metadata={"least": 1, "most": 200})
     rerank_weight: float = field(default=0.6, metadata={"least": 0.0, "most": 1.0})
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleSettings:
+    """How memories gain and lose trust."""
+
+    trust: dict[str, float] = field(
+        default_factory=TRUST.copy, metadata={"least": 0.0, "most": 2.0}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +165,7 @@ class Config:
     store: StoreSettings = field(default_factory=StoreSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
@@ -163,6 +176,7 @@ SECTIONS: dict[str, type[Any]] = {
     "store": StoreSettings,
     "backup": BackupSettings,
     "search": SearchSettings,
+    "lifecycle": LifecycleSettings,
     "doors": DoorSettings,
     "log": LogSettings,
 }

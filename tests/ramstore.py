@@ -27,6 +27,10 @@ class RamStore:
     async def put(self, record: Record, *, new: bool = False) -> None:
         self.records[record.memory.id] = deepcopy(record)
 
+    async def put_all(self, records: Sequence[Record]) -> None:
+        for record in records:
+            await self.put(record)
+
     async def get(self, ids: Sequence[str]) -> list[Record]:
         return [deepcopy(self.records[id]) for id in ids if id in self.records]
 

@@ -140,6 +140,9 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     search.add_argument(
         "--max-tokens", type=values.whole, metavar="N", help="size of the whole answer"
     )
+    search.add_argument(
+        "--include-superseded", action="store_true", default=None, help="also what is superseded"
+    )
     search.add_argument("--explain", action="store_true", default=None, help="show the reasons")
     _add_filter(search)
     _add_metadata(store)
@@ -177,7 +180,11 @@ def _add_managing_verbs(verbs: Verbs) -> None:
         verb.add_argument("memories", metavar="ID_OR_NAME", nargs="+")
     edit = _add(verbs, "edit", "edit:edit", "change the text of a memory in your editor")
     edit.add_argument("memory", metavar="ID_OR_NAME")
-    _add_json(listed, update, pin, unpin, edit)
+    chain = _add(
+        verbs, "chain", "manage:chain", "show what a memory supersedes and what supersedes it"
+    )
+    chain.add_argument("memory", metavar="ID_OR_NAME")
+    _add_json(listed, update, pin, unpin, edit, chain)
 
 
 def _add_governing_verbs(verbs: Verbs) -> None:

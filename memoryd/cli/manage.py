@@ -1,4 +1,4 @@
-"""The verbs that list and change memories: list, update, pin and unpin."""
+"""The verbs that list and change memories: list, chain, update, pin and unpin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from memoryd.cli.memories import INDENT, connect, excerpt, heading, kept_until, notes, stdin_text
 from memoryd.cli.options import selection
 from memoryd.cli.output import complain, counted, error_facts, say, say_json
-from memoryd.client.types import Listed, Updated, UpdateOptions
+from memoryd.client.types import Chain, Listed, Memory, Updated, UpdateOptions
 from memoryd.errors import NotFound
 
 
@@ -21,16 +21,30 @@ def list_memories(options: argparse.Namespace) -> int:
     if options.json:
         say_json(page)
         return 0
-    now = datetime.now(UTC)
-    for memory in page["memories"]:
-        say(heading(memory, now))
-        for line in excerpt(memory["content"]):
-            say(INDENT + line)
+    _show(page["memories"])
     shown, total = len(page["memories"]), page["total"]
     say(f"{shown} of {counted(total)}." if shown < total else f"{counted(total).capitalize()}.")
     if page["cursor"]:
         say(f"For more, repeat this with --cursor {page['cursor']}")
     return 0
+
+
+def chain(options: argparse.Namespace) -> int:
+    """Show the memories that supersede each other, oldest first."""
+    found = asyncio.run(_chain(options))
+    if options.json:
+        say_json(found)
+    else:
+        _show(found["memories"])
+    return 0
+
+
+def _show(memories: Iterable[Memory]) -> None:
+    now = datetime.now(UTC)
+    for memory in memories:
+        say(heading(memory, now))
+        for line in excerpt(memory["content"]):
+            say(INDENT + line)
 
 
 def update(options: argparse.Namespace) -> int:
@@ -67,6 +81,11 @@ async def _list(options: argparse.Namespace) -> Listed:
         return await memory.list_memories(
             **chosen, order=options.order, limit=options.limit, cursor=options.cursor
         )
+
+
+async def _chain(options: argparse.Namespace) -> Chain:
+    async with connect(options) as memory:
+        return await memory.chain(options.memory)
 
 
 async def _update_each(

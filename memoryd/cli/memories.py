@@ -116,6 +116,7 @@ async def _search(options: argparse.Namespace) -> Page:
             min_score=options.min_score,
             max_tokens=options.max_tokens,
             explain=options.explain,
+            include_superseded=options.include_superseded,
         )
 
 

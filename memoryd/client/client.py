@@ -24,6 +24,7 @@ from urllib.parse import quote
 from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
 from memoryd.client.types import (
+    Chain,
     Cleared,
     ClientOptions,
     Forgotten,
@@ -149,6 +150,10 @@ class Client:
         """Change what is given and keep the rest. Raises NotFound."""
         given = {"memory_id": memory_id, **options}
         return cast(Updated, await self._tool("update_memory", given))
+
+    async def chain(self, memory_id: str) -> Chain:
+        """What a memory supersedes and what supersedes it, oldest first. Raises NotFound."""
+        return cast(Chain, await self._tool("memory_chain", {"memory_id": memory_id}))
 
     async def forget(self, id_or_name: str) -> Forgotten:
         """Delete one memory for good. The answer is true only if there was one."""
@@ -284,6 +289,9 @@ class SyncClient:
 
     def update_memory(self, memory_id: str, **options: Unpack[UpdateOptions]) -> Updated:
         return self._run(self._client.update_memory, memory_id, **options)
+
+    def chain(self, memory_id: str) -> Chain:
+        return self._run(self._client.chain, memory_id)
 
     def forget(self, id_or_name: str) -> Forgotten:
         return self._run(self._client.forget, id_or_name)

@@ -63,6 +63,14 @@ class Listed(TypedDict):
     cursor: str | None
 
 
+class Chain(TypedDict):
+    """Memories that supersede each other, oldest first; `id`: the one that was asked for."""
+
+    notice: str
+    id: str
+    memories: list[Memory]
+
+
 class Updated(Memory):
     """The memory as it is now. `changed`: something differs from before."""
 
@@ -194,6 +202,7 @@ class SearchOptions(TypedDict, total=False):
     until: str | float | None
     max_tokens: int | None
     explain: bool | None
+    include_superseded: bool | None
 
 
 class ListOptions(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""The tools of the toolset `manage`: list, update, and forget by filter.
+"""The tools of the toolset `manage`: list, update, walk a chain, and forget by filter.
 
 Forgetting by filter takes two calls. The first says what matches; the second must confirm that
 number, so that an agent cannot delete what it has not looked at.
@@ -29,6 +29,11 @@ async def update_memory(engine: Engine, given: Arguments) -> Arguments:
     done = await engine.update_memory(id, **given)
     how = {"changed": done.changed, "warnings": list(done.warnings)}
     return render.memory(done.memory, engine.zone) | how
+
+
+async def memory_chain(engine: Engine, given: Arguments) -> Arguments:
+    id = memory_id(given, "memory_chain", "begin at")
+    return render.chain(await engine.chain(id), engine.zone)
 
 
 async def forget_memories(engine: Engine, given: Arguments, rights: Rights) -> Arguments:

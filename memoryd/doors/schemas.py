@@ -255,6 +255,14 @@ MANAGE = (
         repeats=True,
     ),
     tool(
+        "memory_chain",
+        "The memories that a memory supersedes and that supersede it, oldest first.",
+        shape({"memory_id": {"type": "string", "description": "id or name"}}, ["memory_id"]),
+        answer({"notice": TEXT, "id": TEXT, "memories": many(MEMORY | MAYBE)}),
+        reads=True,
+        repeats=True,
+    ),
+    tool(
         "forget_memories",
         "Delete for good all memories that match. First call it without confirm: it only says how "
         "many match. Then confirm that number.",

@@ -33,6 +33,9 @@ from memoryd.sanitize import as_data
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 SESSION = "session_id"
+# Arguments of search_memories that the schema does not show: few need them, and every agent would
+# have to read them. An agent can filter by `superseded_by`.
+UNLISTED = {"include_superseded"}
 
 
 class UnknownTool(InvalidInput):
@@ -49,6 +52,7 @@ class Tools:
         self._readiness = readiness
         self._default = default
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
+        self._known["search_memories"] |= UNLISTED
         self._known |= owner.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "search_memories": _search,
@@ -56,6 +60,7 @@ class Tools:
             "forget_memory": _forget,
             "list_memories": manage.list_memories,
             "update_memory": manage.update_memory,
+            "memory_chain": manage.memory_chain,
             **owner.CALLS,
         }
         self._counted_calls: dict[

@@ -5,7 +5,6 @@ read it."""
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, tzinfo
@@ -16,12 +15,9 @@ from memoryd.engine.filters import Filter, parse_where
 from memoryd.errors import InvalidInput
 from memoryd.labels import has_hidden, normal_name
 from memoryd.metadata import plain_text
-from memoryd.model import MICRO, parse_type
+from memoryd.model import ID, MICRO, parse_type
 
 MAX_LIMIT = 1000
-ID = re.compile("[0-9a-f]{20}")  # ids of the engine; a name of this form could hide a memory
-# Ids that memories may have which another program stored: no "#", which separates passages.
-FOREIGN_ID = re.compile("[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}")
 MAX_NAME = 200
 MAX_QUERY = 10_000
 MAX_MOMENT = 100  # characters of a time

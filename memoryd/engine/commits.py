@@ -8,11 +8,12 @@ from dataclasses import replace
 import anyio
 import anyio.lowlevel
 
-from memoryd.engine.index.passages import row_terms
+from memoryd.engine.index.passages import RowTerms, row_terms
 from memoryd.engine.parts import Parts
 from memoryd.errors import ModelUnavailable, TextRefused
 from memoryd.fair import in_thread
-from memoryd.model import Memory, lead_of
+from memoryd.lead import lead_of
+from memoryd.model import Memory
 from memoryd.ports import Passage, Record
 
 LONG = 5_000  # characters of content from which its terms are computed on a thread
@@ -24,7 +25,8 @@ async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
     fails or refuses the text: the memory is stored, and waits for its vector. Call inside the gate,
     where the commit must be too, and before taking the lock of a key: it may wait for the model."""
     try:
-        return await parts.embedding.document(memory.content, lead_of(memory))
+        lead = lead_of(memory, parts.search.lead_fields)
+        return await parts.embedding.document(memory.content, lead)
     except (ModelUnavailable, TextRefused):
         return ()
 
@@ -37,22 +39,30 @@ async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
     return record.passages if record else ()
 
 
-async def commit(parts: Parts, record: Record) -> None:
-    """Write a memory, new or changed, to store and index."""
-    record = replace(record, revision=secrets.randbits(62) | 1)
-    found = None
-    if len(record.memory.content) > LONG:
-        found = await in_thread(row_terms, record)
+async def commit(parts: Parts, *records: Record) -> None:
+    """Write memories, new or changed, to store and index: all of them or none."""
+    records = tuple(replace(record, revision=secrets.randbits(62) | 1) for record in records)
+    found = [await _terms(record) for record in records]
     with anyio.CancelScope(shield=True):
-        known = parts.index.get(record.memory.id) is not None
-        parts.index.tables[0].reserve(len(record.passages) or 1)
-        await parts.store.put(record, new=not known)
+        parts.index.tables[0].reserve(sum(len(record.passages) or 1 for record in records))
+        if len(records) == 1:
+            known = parts.index.get(records[0].memory.id) is not None
+            await parts.store.put(records[0], new=not known)
+        else:
+            await parts.store.put_all(records)
         try:
-            parts.index.put(record, found)
+            for record, terms in zip(records, found, strict=True):
+                parts.index.put(record, terms)
         except MemoryError:
             # The store has it, the index perhaps half of it: end rather than serve a wrong index.
             raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None
-        parts.snapshots.erase(record.memory.id)  # the text of the old version
+        for record in records:
+            parts.snapshots.erase(record.memory.id)  # the text of the old version
+
+
+async def _terms(record: Record) -> RowTerms | None:
+    """The terms of a long memory, computed on a thread; None for a short one."""
+    return await in_thread(row_terms, record) if len(record.memory.content) > LONG else None
 
 
 async def drop(parts: Parts, ids: list[str]) -> set[str]:

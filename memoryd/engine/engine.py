@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import anyio
 
 from memoryd.engine.bulk_forget import BulkForget
+from memoryd.engine.chains import Chains
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.index.index import Index
@@ -63,6 +64,9 @@ class Engine:
         self.set_context = memories.set_context
         self.get_context = memories.get_context
 
+        chains = Chains(parts, memories)
+        self.chain = chains.chain
+
         listing = Listing(parts)
         self.list_memories = listing.list_memories
         self.search = Search(parts, listing).search
@@ -77,7 +81,7 @@ class Engine:
         self.context_window = windows.window
         self.clear_window = windows.clear
 
-        self._upkeep = upkeep = Upkeep(parts, memories)
+        self._upkeep = upkeep = Upkeep(parts, memories, chains)
         self.backup = upkeep.backup
         self.sweep = upkeep.sweep
         self.cleanup_expired = upkeep.cleanup_expired

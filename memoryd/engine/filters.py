@@ -121,6 +121,11 @@ class Where:
         parts: tuple[Condition, ...] = (*self.equal, *self.others)
         return all(part.matches(metadata) for part in parts)
 
+    def names(self, key: str) -> bool:
+        """Whether a condition is on this key."""
+        parts: tuple[Condition, ...] = (*self.equal, *self.others)
+        return any(leaf.key == key for part in parts for leaf in _leaves(part))
+
     def posted(self) -> set[OneOf]:
         """Every OneOf somewhere in `others`."""
         leaves = (leaf for part in self.others for leaf in _leaves(part))
@@ -160,9 +165,10 @@ class Filter:
     where: Where = field(default_factory=Where)
     since: float | None = None
     until: float | None = None
+    hides_superseded: bool = False  # only the index can tell
 
     def matches(self, memory: Memory) -> bool:
-        """Whether the memory meets every condition; its expiry is none of them."""
+        """Whether the memory meets every condition on its own fields; expiry is none of them."""
         return (
             self.type in (None, memory.type)
             and self.session_id in (None, memory.session_id)

@@ -26,14 +26,13 @@ from memoryd.engine.index.index import Selection
 from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput
 from memoryd.fair import turn
-from memoryd.metadata import RESERVED, check_metadata
-from memoryd.model import Listed, Memory, confidence
+from memoryd.fields import USES, confidence_of
+from memoryd.metadata import check_metadata
+from memoryd.model import Listed, Memory
 
 LIMIT = 20
 PAGE_CHARS = 400_000  # of content on one page, which has at least one memory
 MAX_CURSOR = 4_000  # characters
-USES = RESERVED + "uses"  # metadata key of the number of uses
-DEFAULT_CONFIDENCE = 0.8
 
 Key = tuple[float, ...]
 Place = tuple[Key, str]  # sort key and id
@@ -55,7 +54,7 @@ ORDERS: dict[str, Callable[[Memory], Key]] = {
     "oldest": lambda memory: (memory.created_at,),
     "expiring": lambda memory: (_end(memory), -memory.created_at),
     "most_used": lambda memory: (-use_count(memory), -memory.created_at),
-    "least_sure": lambda memory: (confidence(memory, DEFAULT_CONFIDENCE), -memory.created_at),
+    "least_sure": lambda memory: (confidence_of(memory), -memory.created_at),
 }
 
 

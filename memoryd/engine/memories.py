@@ -12,12 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memoryd.engine import checks, commits
+from memoryd.engine import checks, commits, relations
 from memoryd.engine.parts import Parts
+from memoryd.engine.relations import check_relations
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
 from memoryd.errors import InvalidInput, NotFound
+from memoryd.fields import SUPERSEDED_BY, SUPERSEDES, completed, ids_of, related_ids
 from memoryd.labels import normal_name
+from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
 from memoryd.model import (
     CONTEXT_NAME,
@@ -30,7 +33,7 @@ from memoryd.model import (
     is_expired,
     parse_type,
 )
-from memoryd.ports import Record
+from memoryd.ports import Passage, Record
 
 LONGEST_ADDRESS = 4 * checks.MAX_NAME  # characters of an id or name, including spaces around it
 REFUSED = "The embedding model does not accept this text."
@@ -100,11 +103,13 @@ class Memories:
         )
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
+        asked = replace(asked, metadata=completed(asked))
         async with self._parts.gate.passing():
             # Before the locks: a call for the same name or fact must not wait for the model.
-            passages = await commits.embed(self._parts, asked)
+            _, expected = self._outcome(asked)
+            passages = await commits.embed(self._parts, expected.memory)
             async with self._parts.locks.hold(keys_of(asked)):
-                stored = await self._settle(Record(asked, passages))
+                stored = await self._settle(asked, Record(expected.memory, passages))
         if not passages:
             warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
         return replace(stored, warnings=warnings)
@@ -121,8 +126,7 @@ class Memories:
         if memory is None:
             return Forgotten(False, str(id_or_name))
         alive = not is_expired(memory, self._parts.clock())
-        async with self._parts.gate.passing(), self._parts.locks.hold([id_key(memory.id)]):
-            gone = await commits.drop(self._parts, [memory.id])
+        gone = await self.drop_if([memory.id], lambda found: True)
         return Forgotten(alive and memory.id in gone, memory.id)
 
     async def drop_expired(self, ids: list[str], now: float) -> set[str]:
@@ -132,9 +136,15 @@ class Memories:
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         """Delete those of `ids` for which `holds` is true, in one commit; the deleted ones."""
-        async with self._parts.gate.passing(), self._parts.locks.hold(map(id_key, ids)):
-            due = [id for id in ids if holds(self._parts.index.get(id))]
-            return await commits.drop(self._parts, due) if due else set()
+        index = self._parts.index
+        async with self._parts.gate.passing():
+            while True:
+                naming = index.relations.naming(ids)
+                async with self._parts.locks.hold(map(id_key, {*ids, *naming})):
+                    if not index.relations.naming(ids) <= naming:
+                        continue  # one more names them
+                    due = [id for id in ids if holds(index.get(id))]
+                    return await relations.drop(self._parts, due) if due else set()
 
     async def embed_pending(self, id: str) -> None:
         """Embed a memory that was stored without a model."""
@@ -177,39 +187,53 @@ class Memories:
             raise NotFound(f"There is no memory {id_or_name!r}.")
         return memory
 
-    async def _settle(self, record: Record) -> Stored:
-        """Commit a new memory: as new, under its name, or merged into an identical fact."""
-        asked, index = record.memory, self._parts.index
+    async def _settle(self, asked: Memory, embedded: Record) -> Stored:
+        """Commit a new memory: as new, under its name, or merged into an identical fact.
+        `embedded`: what it was expected to become, with its vectors."""
         while True:
-            named = index.named(asked.name) if asked.name else None
-            twin = self._twin(asked, named)
-            place = twin or named
-            if place is None:
-                await commits.commit(self._parts, record)
-                return Stored(asked.copy())
-            async with self._parts.locks.hold([id_key(place.id)]):
-                if index.get(place.id) is not place:
+            place, stored = self._outcome(asked)
+            if place is not None and self._is_expired_in_relations(place):
+                await self.drop_expired([place.id], asked.created_at)
+                continue
+            async with self._parts.locks.hold(lock_keys(place, stored.memory)):
+                if place is not None and self._parts.index.get(place.id) is not place:
                     continue  # changed or forgotten while we waited: try again
-                if twin is not None:
-                    return await self._merge(twin, asked)
-                return await self._replace(place, record)
+                if place is None or not identical(stored.memory, place):
+                    now = asked.created_at
+                    check_relations(self._parts.index, place, stored.memory, now)
+                    passages = await self._passages(stored.memory, place, embedded)
+                    record = Record(stored.memory, passages)
+                    await relations.commit(self._parts, place, record)
+                return replace(stored, memory=stored.memory.copy())
 
-    async def _replace(self, place: Memory, record: Record) -> Stored:
-        """Store under a name again: created_at and metadata that is not given stay. The same id, so
-        one write replaces it: a kill leaves the old or the new memory."""
-        asked = record.memory
-        memory, was_there = replace(asked, id=place.id), not is_expired(place, asked.created_at)
-        if was_there:
-            # Not what makes it a message of a session: only `add_turn` sets that.
-            kept = {key: value for key, value in place.metadata.items() if key not in TURN_KEYS}
-            memory = replace(
-                memory,
-                created_at=place.created_at,
-                updated_at=asked.created_at,
-                metadata=check_metadata(kept | dict(asked.metadata)),
-            )
-        await commits.commit(self._parts, Record(memory, record.passages))
-        return Stored(memory.copy(), replaced=was_there and place.content != asked.content)
+    def _is_expired_in_relations(self, memory: Memory) -> bool:
+        """Whether it has expired and others are related to it, which must not become relations to
+        the memory that takes its place."""
+        is_related = related_ids(memory) or self._parts.index.relations.naming([memory.id])
+        return bool(is_related) and is_expired(memory, self._parts.clock())
+
+    async def _passages(
+        self, memory: Memory, place: Memory | None, embedded: Record
+    ) -> tuple[Passage, ...]:
+        """The passages of a memory: those of its place or of `embedded` if a model reads the same
+        of them. Else another call came in between, and it is embedded here."""
+        names = self._parts.search.lead_fields
+        text = read_text(memory, names)
+        if place is not None and text == read_text(place, names):
+            if kept := await commits.passages(self._parts, place):
+                return kept
+        if text == read_text(embedded.memory, names):
+            return embedded.passages
+        return await commits.embed(self._parts, memory)
+
+    def _outcome(self, asked: Memory) -> tuple[Memory | None, Stored]:
+        """What storing this leads to now; and the memory that is replaced or merged, if any."""
+        named = self._parts.index.named(asked.name) if asked.name else None
+        if (twin := self._twin(asked, named)) is not None:
+            return twin, Stored(_merged(twin, asked), duplicate=True)
+        if named is None:
+            return None, Stored(asked)
+        return named, _replacement(named, asked)
 
     def _twin(self, asked: Memory, named: Memory | None) -> Memory | None:
         """An identical fact that has not expired, unless the two have different names."""
@@ -217,32 +241,57 @@ class Memories:
             return None
         now = self._parts.clock()
         for twin in self._parts.index.facts(asked.content, asked.session_id):
+            if self._parts.index.relations.superseded_until(twin.id) > now:
+                continue  # searches do not find it, so what is stored now must not be part of it
             may_be_named = twin.name is None and named is None
             if (asked.name in (None, twin.name) or may_be_named) and not is_expired(twin, now):
                 return twin
         return None
 
-    async def _merge(self, twin: Memory, asked: Memory) -> Stored:
-        """Merge two identical facts into one memory; what the second one adds is kept."""
-        ends = (twin.expires_at, asked.expires_at)
-        merged = replace(
-            twin,
-            name=twin.name or asked.name,
-            metadata={**twin.metadata, **asked.metadata},
-            pinned=twin.pinned or asked.pinned,
-            expires_at=None if None in ends else max(end for end in ends if end is not None),
-        )
-        if not identical(merged, twin):
-            merged = replace(merged, updated_at=asked.created_at)
-            await commits.commit(
-                self._parts, Record(merged, await commits.passages(self._parts, twin))
-            )
-        return Stored(merged.copy(), duplicate=True)
+
+def _replacement(place: Memory, asked: Memory) -> Stored:
+    """Store under a name again: created_at and metadata that is not given stay. The same id, so one
+    write replaces it: a kill leaves the old or the new memory."""
+    memory = replace(asked, id=place.id)
+    if is_expired(place, asked.created_at):
+        return Stored(memory)
+    # Not what makes it a message of a session: only `add_turn` sets that. And a new text is not
+    # superseded by what superseded the old one.
+    lost = TURN_KEYS if place.content == asked.content else (*TURN_KEYS, SUPERSEDED_BY)
+    kept = {key: value for key, value in place.metadata.items() if key not in lost}
+    memory = replace(
+        memory,
+        created_at=place.created_at,
+        updated_at=asked.created_at,
+        metadata=check_metadata(kept | dict(asked.metadata)),
+    )
+    memory = replace(memory, metadata=completed(memory, place))
+    return Stored(memory, replaced=place.content != asked.content)
+
+
+def _merged(twin: Memory, asked: Memory) -> Memory:
+    """Two identical facts as one memory; what the second one adds is kept."""
+    ends = (twin.expires_at, asked.expires_at)
+    merged = replace(
+        twin,
+        name=twin.name or asked.name,
+        metadata={**twin.metadata, **asked.metadata},
+        pinned=twin.pinned or asked.pinned,
+        expires_at=None if None in ends else max(end for end in ends if end is not None),
+    )
+    return twin if identical(merged, twin) else replace(merged, updated_at=asked.created_at)
 
 
 # Locks are taken in the order of their keys: fact, then name, then id, everywhere.
 def id_key(id: str) -> str:
     return f"3:{id}"
+
+
+def lock_keys(before: Memory | None, after: Memory) -> set[str]:
+    """The keys of the ids to lock for a change, and of supersession if it could close a circle."""
+    ids = relations.changed_ids(before, after) | ({before.id} if before else set())
+    can_circle = before is not None and ids_of(after, SUPERSEDES) != ids_of(before, SUPERSEDES)
+    return {*map(id_key, ids), *([relations.SUPERSEDING] if can_circle else [])}
 
 
 def name_key(name: str) -> str:

@@ -26,7 +26,15 @@ from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput, MemorydError
 from memoryd.export_file import vector_from
 from memoryd.fair import in_thread
-from memoryd.model import CONTEXT_NAME, Memory, MemoryType, default_expiry, lead_of, parse_type
+from memoryd.lead import lead_of
+from memoryd.model import (
+    CONTEXT_NAME,
+    FOREIGN_ID,
+    Memory,
+    MemoryType,
+    default_expiry,
+    parse_type,
+)
 from memoryd.ports import Encoder, Passage
 from memoryd.tasks import task_group
 
@@ -179,7 +187,9 @@ class Takeover:
         encoder = self._parts.embedding.encoder
         if encoder is None:
             return
-        candidates = await in_thread(_with_vectors, arriving, encoder)
+        candidates = await in_thread(
+            _with_vectors, arriving, encoder, self._parts.search.lead_fields
+        )
         step = max(1, len(candidates) // SAMPLE)
         try:
             for one, passage in candidates[::step][:SAMPLE]:
@@ -192,13 +202,15 @@ class Takeover:
             one.passages = (passage,)
 
 
-def _with_vectors(arriving: list[_Arriving], encoder: Encoder) -> list[tuple[_Arriving, Passage]]:
+def _with_vectors(
+    arriving: list[_Arriving], encoder: Encoder, lead_fields: Sequence[str]
+) -> list[tuple[_Arriving, Passage]]:
     """Those with a vector that could be ours: of one passage, without a lead, and of our dimension.
     Other programs embed only the beginning of a long text."""
     found = []
     for one in arriving:
         vector, memory = one.row.vector, one.memory
-        if vector is None or len(vector) != encoder.dimension or lead_of(memory):
+        if vector is None or len(vector) != encoder.dimension or lead_of(memory, lead_fields):
             continue
         norm = float(np.linalg.norm(vector))
         spans = encoder.split(memory.content)
@@ -209,7 +221,7 @@ def _with_vectors(arriving: list[_Arriving], encoder: Encoder) -> list[tuple[_Ar
 
 def _can_be_id(id: str, index: Index) -> bool:
     """Whether a memory may have this id: it must not be the name of another one."""
-    is_valid = checks.FOREIGN_ID.fullmatch(id) is not None and not id.startswith(CONTEXT_NAME)
+    is_valid = FOREIGN_ID.fullmatch(id) is not None and not id.startswith(CONTEXT_NAME)
     return is_valid and index.named(id) is None
 
 

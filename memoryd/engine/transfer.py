@@ -14,15 +14,24 @@ from enum import StrEnum
 
 import anyio
 
-from memoryd.engine import checks, commits
+from memoryd.engine import checks, commits, relations
 from memoryd.engine.filters import Filter
 from memoryd.engine.memories import id_key, keys_of
 from memoryd.engine.parts import Parts
+from memoryd.engine.relations import with_superseding
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
-from memoryd.model import MICRO, Memory, MemoryType, identical, is_expired, parse_type
+from memoryd.model import (
+    FOREIGN_ID,
+    MICRO,
+    Memory,
+    MemoryType,
+    identical,
+    is_expired,
+    parse_type,
+)
 from memoryd.ports import Encoder, Passage, Record
 
 FIELDS = frozenset(
@@ -98,7 +107,8 @@ class Imports:
         if masked:  # its vectors were made with the secret
             memory, passages = safe, ()
         # Before embedding, so that a memory which exists already costs nothing.
-        if not (found := self._judged(memory, overwrite, foreign)).changed:
+        known = with_superseding(self._parts.index, memory)
+        if not (found := self._judged(known, overwrite, foreign)).changed:
             return found
         async with self._parts.gate.passing():
             if self._parts.embedding.encoder is not encoder:  # `passages` are of that one
@@ -112,11 +122,22 @@ class Imports:
         memory = record.memory
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
-                rivals = self._rivals(memory, foreign)
-                ids = {memory.id, *(rival.id for rival in rivals)}
+                rivals, ids = self._rivals(memory, foreign), self._involved(memory, foreign)
                 async with self._parts.locks.hold(map(id_key, ids)):
-                    if self._rivals(memory, foreign) == rivals:  # no other call was faster
-                        return await self._settle_in(record, rivals, overwrite, foreign)
+                    if self._rivals(memory, foreign) != rivals:
+                        continue  # another call was faster: try again
+                    if not self._involved(memory, foreign) <= ids:
+                        continue
+                    record = replace(record, memory=with_superseding(self._parts.index, memory))
+                    return await self._settle_in(record, rivals, overwrite, foreign)
+
+    def _involved(self, memory: Memory, foreign: bool) -> set[str]:
+        """The ids of the memories that importing this one may change."""
+        index = self._parts.index
+        ids = {memory.id, *(rival.id for rival in self._rivals(memory, foreign))}
+        return (
+            ids | relations.changed_ids(index.get(memory.id), memory) | index.relations.naming(ids)
+        )
 
     async def _settle_in(
         self, record: Record, rivals: list[Memory], overwrite: bool, foreign: bool
@@ -125,8 +146,10 @@ class Imports:
         if found.changed:
             with anyio.CancelScope(shield=True):
                 # The new one first: if the store fails in between, both are there, none is lost.
-                await commits.commit(self._parts, record)
-                if others := [rival.id for rival in rivals if rival.id != record.memory.id]:
+                others = [rival.id for rival in rivals if rival.id != record.memory.id]
+                before = self._parts.index.get(record.memory.id)
+                await relations.commit(self._parts, before, record, dropped=others)
+                if others:
                     await commits.drop(self._parts, others)
         return found
 
@@ -163,7 +186,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
     if missing := [key for key in NEEDED if key not in fields]:
         raise _refused(f"The field {missing[0]!r} is missing.")
     id, created = fields["id"], _instant(fields["created_at"], "created_at")
-    if not isinstance(id, str) or not checks.FOREIGN_ID.fullmatch(id):
+    if not isinstance(id, str) or not FOREIGN_ID.fullmatch(id):
         raise _refused("The id must be 1 to 128 letters, digits or any of . _ : @ + = -.")
     if created is None:
         raise _refused("created_at is missing.")

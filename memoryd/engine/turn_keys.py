@@ -1,9 +1,9 @@
-"""The metadata keys that make a memory a message of a session, and who may write them.
+"""The metadata keys that callers may not write: those of messages, and memoryd's own.
 
 Role, speaker, order and the mark of a cleared window are metadata of a message, where searches and
 exports find them. Only `add_turn` sets them: otherwise a caller could insert messages into the
-window of another session, or set an order that no message can follow. An import accepts them as
-they were exported, after a check of each value.
+window of another session, or set an order that no message can follow. memoryd's own keys are in
+`fields`. An import accepts all of them as they were exported, after a check of each value.
 """
 
 from __future__ import annotations
@@ -13,33 +13,46 @@ from typing import Any
 
 from memoryd.engine import checks
 from memoryd.errors import InvalidInput
+from memoryd.fields import KIND, SYSTEM_KEYS, check_fields, check_system_fields
 from memoryd.metadata import check_metadata
 from memoryd.model import ROLE, SPEAKER, Memory
 
 ORDER, CLEARED = "order", "cleared"
 ROLES = ("user", "assistant", "system", "tool")
 TURN_KEYS = (ROLE, SPEAKER, ORDER, CLEARED)
+OWN_KEYS = (*TURN_KEYS, *SYSTEM_KEYS)
 MAX_ORDER = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 MAX_IMPORTED = 2**48  # leaves enough room for later messages
 
 
 def user_metadata(value: object, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Checked metadata from a user. Raises InvalidInput if it sets a key of messages to another
-    value than in `before`."""
+    """Checked metadata from a user. Raises InvalidInput if it sets a key of messages or of memoryd
+    to another value than in `before`, or a well-known field to a wrong one."""
     clean = check_metadata(value)
-    for key in TURN_KEYS:
-        if key in clean and (before is None or not _same(clean[key], before.get(key))):
-            raise InvalidInput(
-                f"The metadata key {key!r} is reserved for messages of a session.",
-                code="metadata_reserved",
-                hint="Add a message with add_turn, or choose another key.",
-            )
+    old = before or {}
+    changed = {k: v for k, v in clean.items() if before is None or not _same(v, old.get(k))}
+    for key in changed:
+        if key in OWN_KEYS:
+            raise _reserved(key)
+    check_fields(changed, old.get(KIND))
     return clean
 
 
+def _reserved(key: str) -> InvalidInput:
+    if key in TURN_KEYS:
+        whose, hint = "messages of a session", "Add a message with add_turn, or choose another key."
+    else:
+        whose, hint = "memoryd itself", "Choose another key."
+    return InvalidInput(
+        f"The metadata key {key!r} is reserved for {whose}.", code="metadata_reserved", hint=hint
+    )
+
+
 def imported_metadata(value: object) -> dict[str, Any]:
-    """Checked metadata, perhaps of a message. Raises InvalidInput for values no message has."""
+    """Checked metadata, perhaps of a message. Raises InvalidInput for values that no message has,
+    or that memoryd never writes."""
     clean = check_metadata(value)
+    check_system_fields(clean)
     for key in TURN_KEYS:
         if key in clean and not _could_be(key, clean[key]):
             raise InvalidInput(

@@ -10,21 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memoryd.engine import checks, commits
-from memoryd.engine.memories import (
-    Memories,
-    checked_name,
-    id_key,
-    name_key,
-    settled_expiry,
-)
+from memoryd.engine import checks, commits, relations
+from memoryd.engine.memories import Memories, checked_name, lock_keys, name_key, settled_expiry
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import without_secrets
-from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
+from memoryd.engine.turn_keys import OWN_KEYS, user_metadata
 from memoryd.errors import InvalidInput
+from memoryd.fields import completed
+from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
-from memoryd.model import Memory, Updated, identical, is_expired, lead_of, parse_type
-from memoryd.ports import Record
+from memoryd.model import Memory, Updated, identical, is_expired, parse_type
+from memoryd.ports import Passage, Record
 
 CLEARABLE = ("name", "expires_at")
 
@@ -44,13 +40,15 @@ class Change:
         after = replace(before, **self.fields)
         if self.metadata is not None:
             after = replace(after, metadata=self._metadata(before.metadata))
+        after = replace(after, metadata=completed(after, before))
         return replace(after, expires_at=self._expiry(before, after, parts))
 
     def _metadata(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        """Merged, where null removes a key; or replaced, except for the keys of a message."""
+        """Merged, where null removes a key; or replaced, except for keys that callers cannot
+        write."""
         given = self.metadata or {}
         if self.replace_metadata:
-            kept = {key: value for key, value in before.items() if key in TURN_KEYS}
+            kept = {key: value for key, value in before.items() if key in OWN_KEYS}
             return {**kept, **given}
         removed = {key for key, value in given.items() if value is None}
         merged = {**before, **given}
@@ -130,29 +128,40 @@ class Updates:
     async def _write(self, found: Memory, change: Change, *, stamp: bool) -> Updated:
         parts = self._parts
         wanted = change.applied(found, parts)
-        passages = None
-        if _read_text(wanted) != _read_text(found):
-            passages = await commits.embed(parts, wanted)
+        embedded = None
+        if self._read(wanted) != self._read(found):
+            embedded = Record(wanted, await commits.embed(parts, wanted))
         name = change.fields.get("name")
-        keys = [id_key(found.id)] + ([name_key(name)] if name else [])
-        async with parts.locks.hold(keys):
-            before = await self._memories.existing(found.id)
-            after = change.applied(before, parts)
-            _check_name_is_free(after, parts)
-            if identical(after, before):
-                return Updated(before, changed=False)
-            if _read_text(after) == _read_text(before):
-                passages = await commits.passages(parts, before)
-            elif passages is None or _read_text(after) != _read_text(wanted):
-                passages = await commits.embed(parts, after)  # changed meanwhile
-            after = replace(after, updated_at=parts.clock()) if stamp else after
-            await commits.commit(parts, Record(after, passages))
-        return Updated(after.copy(), changed=True)
+        while True:
+            keys = lock_keys(found, change.applied(found, parts))
+            async with parts.locks.hold({*keys, *([name_key(name)] if name else [])}):
+                before = await self._memories.existing(found.id)
+                after = change.applied(before, parts)
+                if not lock_keys(before, after) <= keys:
+                    found = before  # its relations changed meanwhile: lock others
+                    continue
+                _check_name_is_free(after, parts)
+                if identical(after, before):
+                    return Updated(before, changed=False)
+                relations.check_relations(parts.index, before, after, parts.clock())
+                passages = await self._passages(before, after, embedded)
+                after = replace(after, updated_at=parts.clock()) if stamp else after
+                await relations.commit(parts, before, Record(after, passages))
+            return Updated(after.copy(), changed=True)
 
+    async def _passages(
+        self, before: Memory, after: Memory, embedded: Record | None
+    ) -> tuple[Passage, ...]:
+        """The passages of the changed memory. `embedded`: what it was expected to become."""
+        if self._read(after) == self._read(before):
+            return await commits.passages(self._parts, before)
+        if embedded is not None and self._read(after) == self._read(embedded.memory):
+            return embedded.passages
+        return await commits.embed(self._parts, after)  # changed meanwhile
 
-def _read_text(memory: Memory) -> str:
-    """What a model reads of it."""
-    return lead_of(memory) + memory.content
+    def _read(self, memory: Memory) -> str:
+        """What a model reads of it."""
+        return read_text(memory, self._parts.search.lead_fields)
 
 
 def _checked(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import anyio
 import structlog
 
 from memoryd.engine import checks
+from memoryd.engine.chains import Chains
 from memoryd.engine.clock_guard import ClockGuard, Doubt
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
@@ -34,9 +35,10 @@ SETTLED = 600.0  # age of the oldest memory, in seconds, before the first backup
 class Upkeep:
     """The background jobs and their loop."""
 
-    def __init__(self, parts: Parts, memories: Memories) -> None:
+    def __init__(self, parts: Parts, memories: Memories, chains: Chains) -> None:
         self._parts = parts
         self._memories = memories
+        self._chains = chains
         self._started = parts.monotonic()
         self._guard = ClockGuard(
             parts.clock_record, parts.memory, parts.clock, parts.monotonic, self._newest_memory
@@ -198,6 +200,7 @@ class Upkeep:
         """Run every job once."""
         jobs = (
             self.cleanup_if_believed,
+            self._chains.mend_relations,
             self.embed_pending,
             self.compact,
             self.backup_if_due,

@@ -136,3 +136,15 @@ def test_pin_and_unpin(run: Any, capsys: Capture, daemon: Daemon) -> None:
     code = main(["pin", "nobody", "m1", "--json", "--socket", str(daemon.socket)])
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert (code, first["error"]["code"], second["pinned"]) == (1, "not_found", True)
+
+
+def test_a_chain_is_shown_oldest_first(run: Any) -> None:
+    old = json.loads(run("store", "chain one", "--json"))["id"]
+    new = json.loads(run("store", "chain two", "--meta", f'supersedes=["{old}"]', "--json"))["id"]
+    chain = json.loads(run("chain", old, "--json"))
+    assert [memory["id"] for memory in chain["memories"]] == [old, new]
+    said = run("chain", new)
+    assert said.index("chain one") < said.index("chain two")
+    assert "There is no memory" in run("chain", "nobody", fails=1)
+    assert old not in run("search", "chain", "--limit", "50")
+    assert old in run("search", "chain", "--limit", "50", "--include-superseded")

@@ -424,3 +424,22 @@ def test_the_sync_client_lists_and_updates(daemon: Daemon) -> None:
         assert memory.update_memory("in step", content="out of step")["changed"]
         page = memory.list_memories(limit=1, memory_type="fact")
     assert [one["content"] for one in page["memories"]] == ["out of step"]
+
+
+async def test_superseded_memories_and_chains(daemon: Daemon) -> None:
+    async with Client(daemon.socket) as memory:
+        old = (await memory.store("the chained dock is red"))["id"]
+        new = (await memory.store("the chained dock is blue", metadata={"supersedes": [old]}))["id"]
+        chosen: Any = {"query": "chained dock", "min_score": 0.0}
+        found = [hit["id"] for hit in (await memory.search(**chosen))["results"]]
+        assert (new in found, old in found) == (True, False)
+        found = [
+            hit["id"] for hit in (await memory.search(**chosen, include_superseded=True))["results"]
+        ]
+        assert old in found
+        chain = await memory.chain(old)
+        assert (chain["id"], [one["id"] for one in chain["memories"]]) == (old, [old, new])
+        with pytest.raises(NotFound):
+            await memory.chain("nobody")
+    with SyncClient(daemon.socket) as sync:
+        assert sync.chain(new)["memories"] == chain["memories"]

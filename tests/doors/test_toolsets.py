@@ -25,7 +25,7 @@ from tests.doors.test_mcp import NAMES
 from tests.doors.test_surface import keys_in, undeclared
 from tests.processes import environment
 
-MANAGE = ["list_memories", "update_memory", "forget_memories"]
+MANAGE = ["list_memories", "update_memory", "memory_chain", "forget_memories"]
 DOORS = ["unix", "stdio", "http"]
 
 
@@ -160,7 +160,9 @@ def answers(daemon: Daemon) -> dict[str, list[Any]]:
     answers += [daemon.tool("forget_memories", **tern, confirm=3)]
     answers += [daemon.tool("forget_memories", **tern)]
     assert [(one["matched"], one["forgotten"]) for one in answers] == [(3, 0), (3, 3), (0, 0)]
-    return {"list_memories": listed, "update_memory": updated, "forget_memories": answers}
+    chain = [daemon.tool("memory_chain", memory_id="auk")]
+    updates = {"update_memory": updated, "memory_chain": chain}
+    return {"list_memories": listed, "forget_memories": answers} | updates
 
 
 DOCUMENTED = {
@@ -168,6 +170,7 @@ DOCUMENTED = {
     " name session_id pinned updated_at",
     "update_memory": "id content type created_at expires_at metadata name pinned updated_at changed"
     " warnings",
+    "memory_chain": "notice id memories content type created_at metadata name",
     "forget_memories": "matched forgotten types first id content hint",
 }
 
@@ -192,6 +195,7 @@ def test_the_annotations_are_true(generous: Daemon) -> None:
     assert shown == {
         "list_memories": (True, False, True, False),
         "update_memory": (False, True, True, False),  # the old content is gone
+        "memory_chain": (True, False, True, False),
         "forget_memories": (False, True, True, False),
     }
     assert list(ORDERS) == ORDERED
@@ -224,6 +228,10 @@ def test_forgetting_by_filter_needs_a_look_first(generous: Daemon) -> None:
         ("list_memories", {"metadata": {"$x": 1}}, "filter_invalid"),
         ("list_memories", {"filters": {}}, "argument_unknown"),
         ("update_memory", {}, "memory_id_missing"),
+        ("memory_chain", {}, "memory_id_missing"),
+        ("memory_chain", {"memory_id": "nobody"}, "not_found"),
+        ("store_memory", {"content": "x", "metadata": {"kind": "A b"}}, "field_invalid"),
+        ("store_memory", {"content": "x", "metadata": {"uses": 9}}, "metadata_reserved"),
         ("update_memory", {"memory_id": " "}, "memory_id_invalid"),
         ("update_memory", {"memory_id": "nobody", "content": "x"}, "not_found"),
         ("search_memories", {"query": "x", "metadata": {"a": {"$gt": []}}}, "filter_invalid"),

@@ -80,6 +80,11 @@ class ChromaStore:
         await self._write(_Write(added=[record]) if new else _Write(replaced=[record]))
         self._unreadable.pop(record.memory.id, None)
 
+    async def put_all(self, records: Sequence[Record]) -> None:
+        await self._write(_Write(replaced=list(records)))
+        for record in records:
+            self._unreadable.pop(record.memory.id, None)
+
     async def get(self, ids: Sequence[str]) -> list[Record]:
         found: Found = await self._worker.call("read", list(ids))
         self._report_unreadable(found.unreadable)

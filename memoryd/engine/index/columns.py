@@ -20,7 +20,7 @@ TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
 FIRST_SIZE = 1024
 BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0.25
 QUESTION_MARKS = frozenset("?\uff1f\u061f")  # Latin, full width, Arabic
-COLUMNS = "_type _created _expires _session _first _spread _brief _asks".split()
+COLUMNS = "_type _created _expires _session _first _spread _brief _asks _superseded".split()
 
 
 class CopiedColumns(NamedTuple):
@@ -45,6 +45,7 @@ class Columns:
         self._spread = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._brief = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._asks = np.zeros(FIRST_SIZE, dtype=np.float32)
+        self._superseded = np.zeros(FIRST_SIZE)  # until when; 0: it is not
         self._metadata: dict[Pair, set[int]] = {}
 
     def set(self, slot: int, memory: Memory, rows: Sequence[int]) -> None:
@@ -60,6 +61,10 @@ class Columns:
         self._asks[slot] = brief if any(mark in memory.content for mark in QUESTION_MARKS) else 0.0
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
+
+    def superseded(self, slot: int, until: float) -> None:
+        """Set until when the memory in a slot is superseded; 0: it is not."""
+        self._superseded[slot] = until
 
     def clear(self, slot: int, memory: Memory) -> None:
         """Free the slot that `memory` had."""
@@ -91,6 +96,8 @@ class Columns:
             allowed &= self._created >= filter.since
         if filter.until is not None:
             allowed &= self._created < filter.until
+        if filter.hides_superseded:
+            allowed &= self._superseded <= now
         for wanted in filter.where.equal:
             allowed &= self.having(wanted)
         return allowed

@@ -19,10 +19,12 @@ import numpy as np
 from memoryd.engine.filters import MISSING, Condition, Field, Filter, OneOf, combined
 from memoryd.engine.index.columns import Columns, Mask
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
+from memoryd.engine.index.relations import Relations
 from memoryd.engine.index.turns import GrowingArray, Numbers, Speakers, Turns
 from memoryd.engine.index.vectors import VectorTable
 from memoryd.engine.index.view import Layout, View
 from memoryd.engine.index.words import WordIndex
+from memoryd.fields import SUPERSEDES, ids_of
 from memoryd.model import Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
 
@@ -52,6 +54,7 @@ class Index:
         self._words = WordIndex()
         self._turns = Turns()
         self._speakers = Speakers()
+        self.relations = Relations(self.get)
         self._pending: set[int] = set()  # slots of memories without a vector
         self._ids: dict[str, int] = {}
         self._names: dict[str, int] = {}  # the slot of the newest memory with a name
@@ -174,6 +177,8 @@ class Index:
         self._ids[memory.id] = slot
         if memory.name is not None:
             self._take_name(memory.name, slot)
+        self.relations.put(memory)
+        self._settle_superseded(memory.id, *ids_of(memory, SUPERSEDES))
         if memory.type is MemoryType.FACT:
             self._facts.setdefault(fact_key(memory.content, memory.session_id), set()).add(slot)
 
@@ -192,6 +197,8 @@ class Index:
         self._vectors.remove(entry.rows)
         self._pending.discard(slot)
         self._columns.clear(slot, memory)
+        self.relations.remove(memory)
+        self._settle_superseded(*ids_of(memory, SUPERSEDES))
         if memory.name is not None:
             self._release_name(memory.name, slot)
         key = fact_key(memory.content, memory.session_id)
@@ -201,6 +208,11 @@ class Index:
         self._entries[slot] = None
         self._free.append(slot)
         return True
+
+    def _settle_superseded(self, *ids: str) -> None:
+        for id in ids:
+            if (slot := self._ids.get(id)) is not None:
+                self._columns.superseded(slot, self.relations.superseded_until(id))
 
     def _take_name(self, name: str, slot: int) -> None:
         if (before := self._names.get(name)) is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from memoryd.engine.index.terms import terms
 from memoryd.engine.index.turns import speaker_of
-from memoryd.model import CONTEXT_NAME, Memory
+from memoryd.fields import words_of
+from memoryd.model import Memory
 from memoryd.ports import Record, Span
 
 RowTerms = list[list[int]]  # the terms of each row of a memory
@@ -16,11 +17,11 @@ def row_terms(record: Record) -> RowTerms:
 
 
 def terms_of(memory: Memory, spans: list[Span]) -> RowTerms:
-    """The terms of each span, with the speaker's; the first also has those of the name."""
+    """The terms of each span, with the speaker's; the first also has those of name and fields."""
     speaker = terms(speaker_of(memory))
     found = [terms(memory.content[start:end]) + speaker for start, end in spans]
-    if memory.name is not None:
-        found[0] += terms(memory.name.removeprefix(CONTEXT_NAME))
+    if words := words_of(memory):
+        found[0] += terms(words)
     return found
 
 

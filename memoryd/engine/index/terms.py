@@ -52,7 +52,7 @@ _DENSE = re.compile(
 _GROUPED = re.compile(r"(?<!\d)\d++(?:[ ()./\-]{1,3}+\d++)++")
 GROUPED = range(7, 21)  # digits of such a number; more digits are a list of numbers
 APART = frozenset(" ()/")
-TERMS_VERSION = 3  # increase when the same text gives other terms
+TERMS_VERSION = 4  # increase when the same memory gives other terms
 CACHED = 24  # longest chunk, in characters, whose terms are cached
 LONGEST = 256  # characters of a chunk that are read: longer ones are data, not words
 

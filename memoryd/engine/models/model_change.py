@@ -28,7 +28,8 @@ from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.parts import Gate, Parts
 from memoryd.errors import MemorydError, TextRefused
 from memoryd.fair import in_thread
-from memoryd.model import Memory, lead_of
+from memoryd.lead import lead_of
+from memoryd.model import Memory
 from memoryd.ports import Encoder, Identity, NextStore, Passage, Record, Store
 from memoryd.tasks import task_group
 
@@ -201,7 +202,8 @@ class _Filling:
         """The vectors of a memory; none if the model does not accept its text. Raises TextRefused
         if that happens often: then the fault is not in the texts."""
         try:
-            return await self._embedding.document(memory.content, lead_of(memory))
+            lead = lead_of(memory, self._parts.search.lead_fields)
+            return await self._embedding.document(memory.content, lead)
         except TextRefused:
             self._refused.add(memory.id)
             if len(self._refused) > MAX_REFUSED:

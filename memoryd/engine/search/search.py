@@ -18,6 +18,7 @@ from memoryd.engine.search.fold import did_not_fit, within
 from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
+from memoryd.fields import SUPERSEDED_BY
 from memoryd.model import Hit, Page
 
 NO_WORDS = "The query contains no word to search for."
@@ -46,9 +47,11 @@ class Search:
         until: object = None,
         max_tokens: int | None = None,
         explain: bool = False,
+        include_superseded: bool = False,
     ) -> Page:
-        """The best matches, best first; never an expired memory. Without a query, but with a
-        filter: the newest that match it, each with the score 1.
+        """The best matches, best first; never an expired memory, and a superseded one only with
+        `include_superseded` or a filter on `superseded_by`. Without a query, but with a filter: the
+        newest that match it, each with the score 1.
 
         `since` and `until` bound the time of creation: since <= created_at < until.
         `max_tokens` bounds the whole answer; `explain` adds the parts of each score. Raises
@@ -62,7 +65,11 @@ class Search:
         zone = self._parts.lifetimes.zone
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         _check_order(filter)
-        if filter != Filter() and (query is None or query == "" or query.isspace()):
+        is_filtered = filter != Filter()
+        asked = checks.flag(include_superseded, "include_superseded")
+        if not asked and not filter.where.names(SUPERSEDED_BY):
+            filter = replace(filter, hides_superseded=True)
+        if is_filtered and (query is None or query == "" or query.isspace()):
             return await self._newest(filter, limit, budget)
         state = await self._best(checks.query(query), filter, limit, min_score, budget)
         return _page(state, explain=explain)

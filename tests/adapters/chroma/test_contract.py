@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
-from memoryd.errors import StoreMismatch, StoreUnavailable
+from memoryd.errors import MemorydError, StoreMismatch, StoreUnavailable
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Identity, Passage, Record, Store
 from memoryd.settings import StoreSettings
@@ -312,3 +312,21 @@ async def test_revisions_are_told_as_of_the_opening(tmp_path: Path) -> None:
         await store.put(record("older"), new=True)  # as one that never had a revision
     async with place.open() as store:
         assert await store.revisions() is None
+
+
+async def test_several_memories_are_written_together(store: Store) -> None:
+    await store.put(record("a" * 20, passages=3, metadata={"old": 1}))
+    changed = [record("a" * 20, metadata={"new": 2}), record("b" * 20, passages=2)]
+    await store.put_all(changed)
+    found = {one.memory.id: one for one in await store.get(["a" * 20, "b" * 20])}
+    assert {id: one.memory for id, one in found.items()} == {r.memory.id: r.memory for r in changed}
+    assert [len(found[r.memory.id].passages) for r in changed] == [1, 2]
+
+
+async def test_of_several_memories_all_or_none_are_written(tmp_path: Path) -> None:
+    """One that Chroma refuses keeps the others out."""
+    async with open_chroma(StoreSettings(), tmp_path, IDENTITY) as store:
+        bad = replace(record("b" * 20), passages=(Passage((0, 1), np.zeros(3, np.float32)),))
+        with pytest.raises(MemorydError):
+            await store.put_all([record("a" * 20), bad])
+        assert await store.count() == 0

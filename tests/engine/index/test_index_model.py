@@ -37,7 +37,8 @@ from memoryd.engine.index import snapshot
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.terms import terms
 from memoryd.engine.search.rank import fuse
-from memoryd.model import Memory, is_expired, who
+from memoryd.lead import DEFAULT, lead_of
+from memoryd.model import Memory, is_expired
 from memoryd.ports import Record
 from memoryd.settings import (
     Config,
@@ -177,7 +178,10 @@ class Mix(RuleBasedStateMachine):
     def relabel(self, id: str, pinned: bool, tag: int) -> None:
         if self.alive(id):
             changed = self.host.call(
-                self.engine.update_memory, id, pinned=pinned, metadata={"tag": tag}
+                self.engine.update_memory,
+                id,
+                pinned=pinned,
+                metadata={"tag": tag, "tags": [f"t{tag}"]},
             )
             self.model[id] = changed.memory
 
@@ -233,10 +237,9 @@ class Mix(RuleBasedStateMachine):
 
     def vector(self, memory: Memory, span: tuple[int, int]) -> Any:
         """What the passage is embedded as."""
-        encoder, speaker = self.engine._parts.embedding.encoder, who(memory)
+        encoder = self.engine._parts.embedding.encoder
         assert encoder is not None
-        part = memory.content[span[0] : span[1]]
-        return encoder.encode([f"{speaker}: {part}" if speaker else part])[0]
+        return encoder.encode([lead_of(memory, DEFAULT) + memory.content[slice(*span)]])[0]
 
     @invariant()
     def it_finds_what_a_new_index_finds(self) -> None:

@@ -19,7 +19,7 @@ from memoryd.engine.engine import Engine, run_engine
 from memoryd.engine.models import model_change
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.errors import EmbedError, ModelUnavailable, TextRefused
-from memoryd.model import lead_of
+from memoryd.lead import DEFAULT, lead_of
 from memoryd.ports import Identity, Record
 from memoryd.settings import Config
 from tests.engine.conftest import Clock
@@ -58,7 +58,7 @@ def assert_all_by(encoder: HashEncoder, engine: Engine, store: RamStore) -> None
     index = engine._parts.index
     assert {memory.id for memory in index} == set(store.records)
     for memory in index:
-        lead, kept = lead_of(memory), index.record(memory.id)
+        lead, kept = lead_of(memory, DEFAULT), index.record(memory.id)
         spans = encoder.split(memory.content, lead)
         wanted = encoder.encode([lead + memory.content[a:b] for a, b in spans])
         for record in (kept, store.records[memory.id]):

@@ -1,0 +1,256 @@
+"""The well-known metadata keys: their names, who may write them, and what they may hold.
+
+They are plain keys of `Memory.metadata`, so that filters, lists and exports need nothing further to
+know them. Callers write most of them, and a wrong value is refused. Some are written by memoryd
+only: refused from callers, accepted from an import after a check. Readers accept anything, because
+an import may bring a value that a caller could not have stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from memoryd.errors import InvalidInput
+from memoryd.model import CONFIDENCE, CONTEXT_NAME, FOREIGN_ID, Memory, confidence
+
+KIND, SOURCE, TAGS, CATEGORY = "kind", "source", "tags", "category"
+FILES, MODULES = "related_files", "related_modules"
+COMMIT, SCOPE, CITATION, PROJECT = "commit_sha", "scope", "citation", "project"
+STEPS, TRIED, WHY_FAILED, USED_INSTEAD = "steps", "tried", "why_failed", "used_instead"
+ESTIMATE, ACTUAL, RATIO = "estimate", "actual", "ratio"
+SUPERSEDES, SUPERSEDED_BY = "supersedes", "superseded_by"
+RELATIONS = ("required_with", "conflicts_with", "validates", SUPERSEDES, "derived_from")
+USES, LAST_USED_AT, CONFIRMED_AT = "uses", "last_used_at", "confirmed_at"
+NEEDS_REVIEW, REVIEW_REASON, USER_VERIFIED = "needs_review", "review_reason", "user_verified"
+DEPRECATED_AT = "deprecated_at"
+NAME = "name"  # a field of the memory; it counts as a word and is read like these
+
+# Known kinds: days after which half of the confidence is left; None: it does not decay.
+HALF_LIVES: dict[str, float | None] = {
+    "work_state": 7,
+    "e2e_observation": 30,
+    "error_pattern": 60,
+    "gotcha": 60,
+    "module_insight": 90,
+    "dead_end": 90,
+    "causal_dependency": 120,
+    "workflow_recipe": 120,
+    "task_calibration": 180,
+} | dict.fromkeys(
+    "decision preference pattern requirement prefetch_pattern work_unit_outcome context_cost "
+    "note archive".split()
+)
+TRUST = {
+    "user_taught": 1.4,
+    "agent_explicit": 1.2,
+    "qa_auto": 1.1,
+    "mcp_auto": 1.0,
+    "commit_auto": 1.0,
+    "observer_inferred": 0.85,
+    "import": 1.0,
+}
+SCOPES = ("global", "module", "work_unit", "session")
+DEFAULT_CONFIDENCE = 0.8
+MAX_CITATION = 40
+MAX_KIND = 50
+MAX_ITEMS = 100  # of a list
+MAX_TEXT = 500  # characters of a text, and of each text of a list
+
+# What counts as words of a memory, beside its text.
+WORDS = (
+    *(NAME, KIND, TAGS, CATEGORY, FILES, MODULES),
+    *(STEPS, TRIED, WHY_FAILED, USED_INSTEAD),
+)
+_KIND = re.compile(f"[a-z0-9_]{{1,{MAX_KIND}}}")
+_COMMIT = re.compile("[0-9a-fA-F]{7,64}")
+
+Rule = tuple[Callable[[Any], bool], str]  # whether a value is right, and what is
+
+
+def _is_text(value: Any, most: int = MAX_TEXT) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= most
+
+
+def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_ITEMS and all(map(holds, value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and FOREIGN_ID.fullmatch(value) is not None
+
+
+_TEXT: Rule = (_is_text, f"a text of at most {MAX_TEXT} characters")
+_LIST: Rule = (
+    lambda value: _is_list(value, _is_text),
+    f"a list of at most {MAX_ITEMS} texts of at most {MAX_TEXT} characters",
+)
+_IDS: Rule = (lambda value: _is_list(value, _is_id), f"a list of at most {MAX_ITEMS} memory ids")
+_AMOUNT: Rule = (lambda value: _is_number(value) and 0 < value < 1e12, "a number above 0")
+_MOMENT: Rule = (lambda value: _is_number(value) and abs(value) < 1e12, "epoch seconds")
+_TRUE: Rule = (lambda value: value is True, "true")
+
+RULES: dict[str, Rule] = {
+    KIND: (
+        lambda value: isinstance(value, str) and _KIND.fullmatch(value) is not None,
+        f"at most {MAX_KIND} lower-case letters, digits and underscores",
+    ),
+    SOURCE: (lambda value: _is_text(value, 50), "a text of at most 50 characters"),
+    CONFIDENCE: (lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    TAGS: _LIST,
+    CATEGORY: _TEXT,
+    FILES: _LIST,
+    MODULES: _LIST,
+    COMMIT: (
+        lambda value: isinstance(value, str) and _COMMIT.fullmatch(value) is not None,
+        "7 to 64 hexadecimal digits",
+    ),
+    SCOPE: (lambda value: value in SCOPES, f"one of {', '.join(SCOPES)}"),
+    CITATION: (
+        lambda value: _is_text(value, MAX_CITATION),
+        f"a text of at most {MAX_CITATION} characters",
+    ),
+    PROJECT: _TEXT,
+    **dict.fromkeys(RELATIONS, _IDS),
+}
+# Of these kinds only: elsewhere such keys mean what the caller likes.
+KIND_RULES: dict[str, dict[str, Rule]] = {
+    "workflow_recipe": {STEPS: _LIST},
+    "dead_end": dict.fromkeys((TRIED, WHY_FAILED, USED_INSTEAD), _TEXT),
+    "task_calibration": dict.fromkeys((ESTIMATE, ACTUAL, RATIO), _AMOUNT),
+}
+SYSTEM_RULES: dict[str, Rule] = {
+    USES: (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number"),
+    LAST_USED_AT: _MOMENT,
+    CONFIRMED_AT: _MOMENT,
+    NEEDS_REVIEW: _TRUE,
+    REVIEW_REASON: _TEXT,
+    USER_VERIFIED: _TRUE,
+    SUPERSEDED_BY: _IDS,
+    DEPRECATED_AT: _MOMENT,
+}
+SYSTEM_KEYS = tuple(SYSTEM_RULES)
+
+
+def check_fields(given: Mapping[str, Any], kind: object = None) -> None:
+    """Raise InvalidInput if a well-known key that a caller gave has a wrong value. `kind`: of the
+    memory, if it is not among `given`; null counts as not given."""
+    kind = given.get(KIND) or kind
+    rules = RULES | (KIND_RULES.get(kind, {}) if isinstance(kind, str) else {})
+    _check(given, rules)
+
+
+def check_system_fields(given: Mapping[str, Any]) -> None:
+    """Raise InvalidInput if a key that only memoryd writes has a value that it never writes."""
+    _check(given, SYSTEM_RULES)
+
+
+def _check(given: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
+    for key, (holds, wanted) in rules.items():
+        value = given.get(key)
+        if value is not None and not holds(value):
+            raise InvalidInput(
+                f"The metadata field {key!r} must be {wanted}, not {_shown(value)}.",
+                code="field_invalid",
+                hint="Correct it, or use another key for what you mean.",
+            )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}" if value else "an empty list"
+    return repr(value)[:60] if isinstance(value, str | int | float) else type(value).__name__
+
+
+def completed(memory: Memory, before: Memory | None = None) -> dict[str, Any]:
+    """The metadata of a memory with what is made if it was not given: a citation for a memory with
+    a kind, the ratio of a calibration. One that was made from `before` is made again."""
+    made = dict(memory.metadata)
+    kind = kind_of(memory)
+    if before is not None and before.content != memory.content:
+        if made.get(CITATION) == citation_of(before.content):
+            del made[CITATION]
+    if kind is not None and made.get(CITATION) is None:
+        made[CITATION] = citation_of(memory.content)
+    estimate, actual = made.get(ESTIMATE), made.get(ACTUAL)
+    if kind == "task_calibration" and estimate and actual and made.get(RATIO) is None:
+        made[RATIO] = round(actual / estimate, 4)
+    return made
+
+
+def citation_of(content: str) -> str:
+    """The beginning of a text, cut after a word, to cite it by."""
+    line = " ".join(content[: 10 * MAX_CITATION].split())
+    if len(line) <= MAX_CITATION:
+        return line
+    cut = line[: MAX_CITATION - 1]
+    if not line[MAX_CITATION - 1].isspace() and " " in cut:
+        cut = cut[: cut.rindex(" ")]
+    return cut.rstrip(" ,;:.-") + "\u2026"
+
+
+def texts_of(memory: Memory, key: str) -> list[str]:
+    """The texts of a field; empty if it has none, or holds something else."""
+    value = memory.name if key == NAME else memory.metadata.get(key)
+    if key == NAME and isinstance(value, str):
+        value = value.removeprefix(CONTEXT_NAME)
+    items: Iterable[Any] = value if isinstance(value, list) else (value,)
+    return [item for item in items if isinstance(item, str) and item.strip()]
+
+
+def words_of(memory: Memory) -> str:
+    """The values of all fields that count as words of the memory."""
+    return "\n".join(text for key in WORDS for text in texts_of(memory, key))
+
+
+def _text_of(memory: Memory, key: str) -> str | None:
+    value = memory.metadata.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def kind_of(memory: Memory) -> str | None:
+    return _text_of(memory, KIND)
+
+
+def source_of(memory: Memory) -> str | None:
+    return _text_of(memory, SOURCE)
+
+
+def project_of(memory: Memory) -> str | None:
+    """The project that it belongs to; None: shared memory of the machine."""
+    return _text_of(memory, PROJECT)
+
+
+def tags_of(memory: Memory) -> list[str]:
+    return texts_of(memory, TAGS)
+
+
+def confidence_of(memory: Memory) -> float:
+    """How certain it is, 0..1."""
+    return confidence(memory, DEFAULT_CONFIDENCE)
+
+
+def half_life_of(memory: Memory) -> float | None:
+    """Days after which half of its confidence is left; None: it does not decay."""
+    return HALF_LIVES.get(kind_of(memory) or "")
+
+
+def trust_of(memory: Memory, factors: Mapping[str, float]) -> float:
+    """The trust factor of its source; 1.0 for a source without one."""
+    return factors.get(source_of(memory) or "", 1.0)
+
+
+def ids_of(memory: Memory, key: str) -> list[str]:
+    """The ids in one of its relations; empty if there are none."""
+    value = memory.metadata.get(key)
+    return [id for id in value if _is_id(id)] if isinstance(value, list) else []
+
+
+def related_ids(memory: Memory) -> set[str]:
+    """Every id in one of its relations, `superseded_by` included."""
+    return {id for key in (*RELATIONS, SUPERSEDED_BY) for id in ids_of(memory, key)}
