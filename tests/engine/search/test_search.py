@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import EmbedError, InvalidInput
-from memoryd.model import DAY, Page
+from memoryd.model import DAY, Memory, MemoryType, Page
 from memoryd.settings import Config
 from tests.engine.conftest import Clock, Start
 from tests.ramstore import RamStore
@@ -182,7 +182,11 @@ async def test_new_pinned_and_certain_memories_get_a_small_boost_only(
 
 @pytest.mark.parametrize("confidence", [True, "high", 7, -3, None])
 async def test_an_odd_confidence_does_no_harm(engine: Engine, confidence: object) -> None:
-    await engine.store("the robot charges", metadata={"confidence": confidence})
+    """A caller cannot store one, but an import can bring it."""
+    odd = {"confidence": confidence}
+    await engine.import_memory(
+        Memory("a" * 20, MemoryType.FACT, "the robot charges", 1000.0, metadata=odd)
+    )
     assert len((await engine.search("the robot charges")).hits) == 1
 
 
