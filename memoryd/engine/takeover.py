@@ -26,7 +26,6 @@ from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput, MemorydError
 from memoryd.export_file import vector_from
 from memoryd.fair import in_thread
-from memoryd.lead import lead_of
 from memoryd.model import (
     CONTEXT_NAME,
     FOREIGN_ID,
@@ -34,6 +33,7 @@ from memoryd.model import (
     MemoryType,
     default_expiry,
     parse_type,
+    who,
 )
 from memoryd.ports import Encoder, Passage
 from memoryd.tasks import task_group
@@ -187,9 +187,7 @@ class Takeover:
         encoder = self._parts.embedding.encoder
         if encoder is None:
             return
-        candidates = await in_thread(
-            _with_vectors, arriving, encoder, self._parts.search.lead_fields
-        )
+        candidates = await in_thread(_with_vectors, arriving, encoder)
         step = max(1, len(candidates) // SAMPLE)
         try:
             for one, passage in candidates[::step][:SAMPLE]:
@@ -202,15 +200,13 @@ class Takeover:
             one.passages = (passage,)
 
 
-def _with_vectors(
-    arriving: list[_Arriving], encoder: Encoder, lead_fields: Sequence[str]
-) -> list[tuple[_Arriving, Passage]]:
-    """Those with a vector that could be ours: of one passage, without a lead, and of our dimension.
+def _with_vectors(arriving: list[_Arriving], encoder: Encoder) -> list[tuple[_Arriving, Passage]]:
+    """Those with a vector that could be ours: of one passage, without a speaker, and of our dimension.
     Other programs embed only the beginning of a long text."""
     found = []
     for one in arriving:
         vector, memory = one.row.vector, one.memory
-        if vector is None or len(vector) != encoder.dimension or lead_of(memory, lead_fields):
+        if vector is None or len(vector) != encoder.dimension or who(memory):
             continue
         norm = float(np.linalg.norm(vector))
         spans = encoder.split(memory.content)
