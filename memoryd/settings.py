@@ -94,7 +94,7 @@ class SearchSettings:
     neighbour_weight: float = field(default=0.35, metadata={"least": 0.0, "most": 1.0})
     answer_weight: float = field(default=0.4, metadata={"least": 0.0, "most": 1.0})
     session_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
-    length_weight: float = field(default=0.1, metadata={"least": 0.0, "most": 1.0})
+    length_weight: float = field(default=0.12, metadata={"least": 0.0, "most": 1.0})
     speaker_weight: float = field(default=0.1, metadata={"least": 0.0, "most": 1.0})
     time_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
