@@ -201,7 +201,8 @@ class Takeover:
 
 
 def _with_vectors(arriving: list[_Arriving], encoder: Encoder) -> list[tuple[_Arriving, Passage]]:
-    """Those with a vector that could be ours: one passage, no speaker, and our dimension. Other programs embed only the beginning of a long text."""
+    """Those with a vector that could be ours: one passage, no speaker, and our dimension. Other
+    programs embed only the beginning of a long text."""
     found = []
     for one in arriving:
         vector, memory = one.row.vector, one.memory
