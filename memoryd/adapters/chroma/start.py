@@ -111,7 +111,7 @@ def start(
 def _holds_other_model(folder: Path, collection: str, identity: Identity) -> bool:
     try:
         return has_other_model(folder, collection, identity)
-    except Unreadable:  # opening it finds and reports the fault
+    except (Unreadable, StoreError):  # opening it finds and reports the fault
         return False
 
 
