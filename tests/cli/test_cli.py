@@ -80,7 +80,9 @@ def test_what_is_stored_from_stdin_is_in_no_process_list(daemon: Daemon) -> None
         assert storing.stdin is not None
         storing.stdin.write(b"The surprise party is on Friday.")
         storing.stdin.flush()
-        listed = Path(f"/proc/{storing.pid}/cmdline").read_bytes()
+        listed = b""
+        while not listed and storing.poll() is None:  # empty for a moment after the exec
+            listed = Path(f"/proc/{storing.pid}/cmdline").read_bytes()
         said, _ = storing.communicate(timeout=60)
     assert b"store" in listed
     assert b"surprise" not in listed

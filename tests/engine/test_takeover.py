@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import anyio
 import numpy as np
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.engine.takeover import ForeignRow, Taken
+from memoryd.engine.upkeep import Upkeep
 from memoryd.errors import InvalidInput
 from tests.engine.conftest import VIENNA, Clock, Start
 
@@ -170,6 +172,13 @@ async def test_secrets_are_masked_as_in_a_store(engine: Engine) -> None:
     assert "hunter2" not in memory.content
 
 
+@pytest.fixture
+def no_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first sweep of the engine would give vectors to what waits for them."""
+    monkeypatch.setattr(Upkeep, "run", lambda _: anyio.sleep_forever())
+
+
+@pytest.mark.usefixtures("no_upkeep")
 async def test_vectors_of_the_model_are_reused(engine: Engine) -> None:
     long = row("long", "word " * 500)  # another program embeds only its beginning
     spoken = row("said", "Hello.", role="user")  # our vectors include who said it
@@ -180,6 +189,7 @@ async def test_vectors_of_the_model_are_reused(engine: Engine) -> None:
     assert engine.state()["pending_vectors"] == 0
 
 
+@pytest.mark.usefixtures("no_upkeep")
 async def test_vectors_of_another_model_are_made_again(engine: Engine) -> None:
     vectors = np.random.default_rng(1).normal(size=(9, 384)).astype(np.float32)
     rows = [ForeignRow(f"a{n}", f"Number {n}.", {}, vector) for n, vector in enumerate(vectors)]
