@@ -1,9 +1,9 @@
 """Search at 1,000, 10,000 and 100,000 memories, beside Chroma's own query in the same run.
 
 Both hold the same vectors and metadata. Ours: through the engine's pipeline with a query vector
-made beforehand, meaning alone (a query without words in common) and hybrid. Chroma's: `query` on
-the collection with the same filter, in process, which spares it the way to its worker. Recall is
-against brute force over the same filter.
+made beforehand, meaning alone (a query without words in common), the same without the first pass
+over rounded vectors, and hybrid. Chroma's: `query` on the collection with the same filter, in
+process, which spares it the way to its worker. Recall is against brute force over the same filter.
 
 Run: .venv/bin/python -m scripts.bench.latency [--sizes 1000 10000 100000] [--queries 60] [--json]
 """
@@ -15,9 +15,11 @@ import gc
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter
+from memoryd.engine.index import view
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.search.pipeline import STEPS, SearchState, run
@@ -84,6 +87,17 @@ class Ours:
         return state
 
 
+@contextmanager
+def exact_vectors_only() -> Iterator[None]:
+    """Search without the first pass over rounded vectors."""
+    least = view.MIN_ROWS
+    view.MIN_ROWS = sys.maxsize
+    try:
+        yield
+    finally:
+        view.MIN_ROWS = least
+
+
 def exact(made: Sequence[Record], matrix: Floats, query: Floats, filter: Filter) -> set[str]:
     """The ids that brute force finds."""
     allowed = [
@@ -103,13 +117,15 @@ async def measure(size: int, queries: int, folder: Path) -> dict[str, Any]:
     wanted, asked = vectors(queries, seed=7), list(texts(queries, seed=8, words=(4, 9)))
     found: dict[str, Any] = {"megabytes": ours.megabytes}
     for name, (filter, where) in filters(now).items():
-        taken: dict[str, list[float]] = {"dense": [], "hybrid": [], "chroma": []}
+        taken: dict[str, list[float]] = {"dense": [], "unrounded": [], "hybrid": [], "chroma": []}
         recall: dict[str, list[float]] = {"dense": [], "chroma": []}
         # Beforehand: it reads everything, and who comes next would meet cold caches.
         truths = [exact(made, matrix, query, filter) for query in wanted]
         for query, text, truth in zip(wanted, asked, truths, strict=True):
             state = await _timed(taken["dense"], ours, "?", query, filter, BY_MEANING)
             recall["dense"].append(_share(truth, [hit.memory.id for hit in state.hits]))
+            with exact_vectors_only():
+                await _timed(taken["unrounded"], ours, "?", query, filter, BY_MEANING)
             await _timed(taken["hybrid"], ours, text, query, filter, SearchSettings())
             started = time.perf_counter()
             answer = plain.query(query_embeddings=[query], n_results=TOP, where=where)
@@ -154,16 +170,19 @@ def both(row: dict[str, float], name: str) -> str:
 
 def show(found: dict[int, dict[str, Any]]) -> None:
     print(
-        "\n| memories | filter | dense p50/p99 ms | hybrid p50/p99 | Chroma p50/p99 | Chroma/dense "
-        "| hybrid/dense | recall@10 ours, Chroma |\n|---|---|---|---|---|---|---|---|"
+        "\n| memories | filter | dense p50/p99 ms | unrounded p50/p99 | hybrid p50/p99 "
+        "| Chroma p50/p99 | unrounded/dense | Chroma/dense | hybrid/dense "
+        "| recall@10 ours, Chroma |\n|---|---|---|---|---|---|---|---|---|---|"
     )
     for size, rows in found.items():
         for name, row in rows.items():
             if name == "megabytes":
                 continue
             print(
-                f"| {size:,} | {name} | {both(row, 'dense')} | {both(row, 'hybrid')} "
-                f"| {both(row, 'chroma')} | {row['chroma p50'] / row['dense p50']:.1f}x "
+                f"| {size:,} | {name} | {both(row, 'dense')} | {both(row, 'unrounded')} "
+                f"| {both(row, 'hybrid')} "
+                f"| {both(row, 'chroma')} | {row['unrounded p50'] / row['dense p50']:.2f}x "
+                f"| {row['chroma p50'] / row['dense p50']:.1f}x "
                 f"| {row['hybrid p50'] / row['dense p50']:.2f}x "
                 f"| {row['dense recall']:.3f}, {row['chroma recall']:.3f} |"
             )
