@@ -25,7 +25,7 @@ KEPT = 180  # characters at the end of a path that is too long for a name
 SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 URL = re.compile(r"\s*url\s*=\s*(.*)", re.IGNORECASE)
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-SHORT_SSH = re.compile(r"(?:[^/@:]+@)?[^/@:]{2,}:(?!//)(.+)")  # git@host:owner/name
+SHORT_SSH = re.compile(r"(?:[^/@:]+@)?[^/@:]+:(?!//)(.+)")  # git@host:owner/name
 PREFERRED_REMOTE = "origin"
 
 

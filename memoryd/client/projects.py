@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, cast
 
 from memoryd.errors import NotFound
+from memoryd.labels import normal_name
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -84,9 +85,9 @@ class Projects:
 
     async def forget(self, project: str) -> int:
         """Delete all memories of a project for good; how many."""
-        gone = 0
+        chosen, gone = {"project": normal_name(project)}, 0
         while True:
-            done = await self._tool("forget_where", {"metadata": {"project": project}})
+            done = await self._tool("forget_where", {"metadata": chosen})
             gone += int(done["forgotten"])
             if done["forgotten"] in (0, done["matched"]):
                 return gone
