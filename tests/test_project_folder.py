@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from memoryd.labels import has_hidden
 from memoryd.project_folder import MAX_NAME, own_project, project_at, repository
+from tests.checkouts import checkout, git
 
 
 @pytest.fixture
@@ -19,22 +19,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(made))
     monkeypatch.delenv("MEMORYD_PROJECT")
     return made
-
-
-def git(folder: Path, *words: str) -> None:
-    """Run git without the user's own settings."""
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
-    env = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    subprocess.run(["git", *settings, *words], cwd=folder, env=env, check=True, capture_output=True)
-
-
-def checkout(folder: Path, remote: str = "") -> Path:
-    git(folder, "init", "-q")
-    if remote:
-        git(folder, "remote", "add", "origin", remote)
-    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
-    return folder
 
 
 @pytest.mark.parametrize(
