@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from memoryd import MemoryManager
-from memoryd.client import Client, SyncClient
+from memoryd.client import Client, DaemonLost, SyncClient
 from memoryd.errors import InvalidInput, NotFound
 from tests.daemons import Daemon, ForkedDaemon
 
@@ -97,3 +99,31 @@ async def test_a_memory_manager_has_a_project(daemon: Daemon) -> None:
         assert found.memory.metadata["project"] == A
         listed = await manager.projects.list()
         assert [facts["project"] for facts in listed["projects"]] == [None, A]
+
+
+def test_a_kill_during_a_rename_loses_no_memory(daemon: Daemon) -> None:
+    """Each is in the old or in the new project, and `merge` moves the rest."""
+    count = 600
+    with SyncClient(daemon.socket) as memory:
+        batch = [f"fact {n} of the rename" for n in range(count)]
+        with ThreadPoolExecutor(16) as stores:
+            list(stores.map(lambda text: memory.store(text, metadata={"project": A}), batch))
+        with ThreadPoolExecutor(1) as renaming:
+            running = renaming.submit(memory.projects.rename, A, B)
+            with SyncClient(daemon.socket) as other:
+                while B not in counts(other):
+                    pass
+            daemon.stop(signal.SIGKILL)
+            assert isinstance(running.exception(60), DaemonLost | None)
+        daemon.start()
+        left = counts(memory)
+        assert sum(left.values()) == count
+        if A in left:
+            assert memory.projects.merge(A, B) == left[A]
+        assert counts(memory) == {B: count}
+        page = memory.list_memories(limit=1000)
+        assert {item["content"] for item in page["memories"]} == set(batch)
+
+
+def counts(memory: SyncClient) -> dict[str | None, int]:
+    return {facts["project"]: facts["memories"] for facts in memory.projects.list()["projects"]}

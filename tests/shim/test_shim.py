@@ -377,9 +377,11 @@ def test_a_torn_line_that_was_too_long_to_keep_is_ended(connect: Connect, fake: 
 
 
 def after_session(lines: BinaryIO) -> bytes:
-    """The first line of the client's own: before it the shim names directory and session."""
+    """The first line of the client's own: before it the shim names directory, session and project,
+    on every connection."""
     assert b"notifications/memoryd/expect" in lines.readline()
     assert b"notifications/memoryd/session" in lines.readline()
+    assert b"notifications/memoryd/project" in lines.readline()
     return lines.readline()
 
 
