@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-WITH_VALUE = ("--config", "--data-dir", "--socket", "--tools")
+WITH_VALUE = ("--config", "--data-dir", "--socket", "--tools", "--project")
 
 
 def main() -> int:

@@ -85,6 +85,7 @@ class Why:
     length: float  # negative for memories with many passages
     time: float = 0.0  # it is of a time that the query names
     recency: float = 0.0  # new, pinned, certain
+    project: float = 0.0  # it is of the caller's own project
     rerank: float = 0.0  # change by the reranker
 
 

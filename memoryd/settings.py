@@ -99,6 +99,7 @@ class SearchSettings:
     time_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     quiet_weight: float = field(default=0.2, metadata={"least": 0.0, "most": 1.0})
     nudge_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.1})
+    project_weight: float = field(default=0.02, metadata={"least": 0.0, "most": 0.2})
     lead_fields: tuple[str, ...] = LEAD_FIELDS
     rerank_model: str = ""
     rerank_url: str = ""

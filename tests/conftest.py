@@ -20,9 +20,11 @@ settings.load_profile("untimed")
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own MEMORYD_* must not change what is tested."""
+    """A developer's own MEMORYD_*, or the checkout that tests run in, must not change what is
+    tested."""
     for name in [name for name in os.environ if name.startswith("MEMORYD_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMORYD_PROJECT", "")
 
 
 @pytest.fixture(autouse=True)

@@ -34,6 +34,7 @@ async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Ours, with changes, and without any memoryd setting."""
+    """Ours, with changes, and without any memoryd setting. Without a project too: tests run in a
+    git checkout."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MEMORYD_")}
-    return kept | changes
+    return kept | {"MEMORYD_PROJECT": ""} | changes

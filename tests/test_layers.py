@@ -16,7 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 WORDS = set("model errors ports settings config places permissions metadata logs tasks".split())
 WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "fields", "files", "hosts"}
 WORDS |= {"labels", "lead", "masking", "normalise", "owner", "sanitize", "systemd", "toolsets"}
-WORDS |= {"uncaught"}
+WORDS |= {"project_folder", "uncaught"}
 MAY = {
     "words": {"words"},
     "engine": {"words", "engine"},

@@ -98,3 +98,27 @@ async def test_numbers_that_the_model_cannot_tell_apart_are_found_by_their_words
         for number in range(1040, 1080, 3):
             page = await engine.search(question.format(number), limit=1)
             assert f" {ticket.format(number)} " in page.hits[0].memory.content
+
+
+async def test_the_own_project_decides_near_ties_only(tmp_path: Path) -> None:
+    """Asked from another project, two results change places only if they differ by less than the
+    boost, and all facts but one that were first still are."""
+    config = Config(memory=MemorySettings(path=tmp_path))
+    weight, projects = config.search.project_weight, ("acme/app", "acme/site", "acme/docs")
+    async with open_engine(config) as engine:
+        homes = {row["fact"]: projects[n % 3] for n, row in enumerate(FACTS)}
+        for fact, home in homes.items():
+            await engine.store(fact, own_project=home)
+        lost = 0
+        for question, fact in QUESTIONS:
+            plain = (await engine.search(question, limit=25, min_score=0.0)).hits
+            other = next(name for name in projects if name != homes[fact])
+            page = await engine.search(question, limit=25, min_score=0.0, own_project=other)
+            places = {hit.memory.id: n for n, hit in enumerate(page.hits)}
+            shown = [hit for hit in plain if hit.memory.id in places]
+            for n, better in enumerate(shown):
+                for worse in shown[n + 1 :]:
+                    if places[worse.memory.id] < places[better.memory.id]:
+                        assert better.score - worse.score <= weight + 1e-4
+            lost += plain[0].memory.content == fact != page.hits[0].memory.content
+        assert lost <= 1

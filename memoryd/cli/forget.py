@@ -100,11 +100,11 @@ async def _forget_where(options: argparse.Namespace, chosen: Mapping[str, Any]) 
     async with connect(options) as daemon:
         before = await daemon.forget_where(dry_run=True, **chosen, **how)
         if options.dry_run:
-            _preview(before, options)
+            preview(before, options)
             return 0
         if options.everything and not options.yes:
             _confirm(before["matched"])
-        gone = await _forget_all(daemon, before["matched"], {**chosen, **how})
+        gone = await forget_all(daemon, before["matched"], {**chosen, **how})
     if options.json:
         facts = {"matched": before["matched"], "forgotten": gone, "types": before["types"]}
         say_json(facts | {"dry_run": False})
@@ -113,7 +113,7 @@ async def _forget_where(options: argparse.Namespace, chosen: Mapping[str, Any]) 
     return 0
 
 
-async def _forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]) -> int:
+async def forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]) -> int:
     """Forget in batches, so that no call takes long; at most `matched`, as new ones may come."""
     gone = 0
     with Progress("Forgetting", matched) as progress:
@@ -125,7 +125,8 @@ async def _forget_all(daemon: OwnerClient, matched: int, call: Mapping[str, Any]
                 return gone
 
 
-def _preview(result: ForgetResult, options: argparse.Namespace) -> None:
+def preview(result: ForgetResult, options: argparse.Namespace) -> None:
+    """Say what would be forgotten."""
     if options.json:
         say_json({**result, "dry_run": True})
         return

@@ -87,6 +87,7 @@ def parser() -> Parser:
     _add_daemon_verbs(verbs)
     _add_memory_verbs(verbs)
     _add_managing_verbs(verbs)
+    _add_project_verbs(verbs)
     _add_store_verbs(verbs)
     _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
@@ -102,6 +103,9 @@ def _add_daemon_verbs(verbs: Verbs) -> None:
     mcp = _add(verbs, "mcp", "daemon:mcp", "serve an MCP client on stdin and stdout")
     mcp.add_argument(
         "--tools", metavar="LIST", help=f"toolsets such as {','.join(TOOLSETS)}, or all"
+    )
+    mcp.add_argument(
+        "--project", metavar="NAME", help="without it, that of the git checkout; empty: none"
     )
     start = _add(verbs, "start", "start:start", "start the daemon in the background")
     restart = _add(verbs, "restart", "start:restart", "stop the daemon and start it again")
@@ -126,6 +130,10 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     store.add_argument("--name", help="a name to get, replace or forget it by")
     store.add_argument("--expires-at", metavar="TIME", help="when to forget it, ISO 8601")
     store.add_argument("--pinned", action="store_true", default=None, help="never expires")
+    store.add_argument(
+        "--project", metavar="NAME", help="into this one; without it, that of the git checkout"
+    )
+    store.add_argument("--shared", action="store_true", default=None, help="for all projects")
     search = _add(verbs, "search", "memories:search", "find memories by meaning")
     search.add_argument(
         "query",
@@ -229,6 +237,27 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     _add_json(forget, export, imported)
 
 
+def _add_project_verbs(verbs: Verbs) -> None:
+    projects = _add(
+        verbs, "projects", "projects:projects", "list projects; rename, merge, move or forget them"
+    )
+    projects.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "rename", "merge", "move", "forget"),
+        metavar="ACTION",
+        help="list (default); rename OLD NEW; merge FROM INTO; move ID...; forget NAME",
+    )
+    projects.add_argument(
+        "names", nargs="*", metavar="NAME", help="projects; for move, memories by id or name"
+    )
+    projects.add_argument("--to", metavar="NAME", help="move: into this project")
+    projects.add_argument("--shared", action="store_true", help="move: out of any project")
+    projects.add_argument("--yes", action="store_true", help="forget: do not ask")
+    projects.add_argument("--dry-run", action="store_true", help="forget: only say what would be")
+    _add_json(projects)
+
+
 def _add_store_verbs(verbs: Verbs) -> None:
     backup = _add(verbs, "backup", "store:backup", "copy all memories into one file, verified")
     backup.add_argument("folder", metavar="DIR", nargs="?", help="folder for a second copy")
@@ -283,6 +312,8 @@ def _add_filter(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--session", metavar="ID", help="only this session")
     verb.add_argument("--since", metavar="TIME", help="created at or after, ISO 8601")
     verb.add_argument("--until", metavar="TIME", help="created before, ISO 8601")
+    verb.add_argument("--project", metavar="NAME", help="only memories of this project")
+    verb.add_argument("--shared", action="store_true", help="only memories of no project")
     _add_metadata(verb)
     verb.add_argument(
         "--filter",

@@ -28,6 +28,7 @@ from memoryd.cli.target import where
 from memoryd.client import Client
 from memoryd.client.types import Memory, Page, Stored
 from memoryd.errors import InvalidInput, NotFound
+from memoryd.project_folder import own_project
 
 SHOWN_LINES = 2  # of each hit
 INDENT = " " * 6
@@ -41,7 +42,9 @@ def store(options: argparse.Namespace) -> int:
         say_json(stored)
         return 0
     notes(stored["warnings"])
-    say(f"{_how(stored)} {stored['type']} {stored['id']}, {kept_until(stored)}")
+    project = shown_project(stored)
+    into = f", project {project}" if project else ""
+    say(f"{_how(stored)} {stored['type']} {stored['id']}, {kept_until(stored)}{into}")
     return 0
 
 
@@ -90,19 +93,23 @@ def get(options: argparse.Namespace) -> int:
 
 def connect(options: argparse.Namespace) -> Client:
     """The daemon, started if none runs."""
-    return Client(**where(options), start=True)
+    return Client(**where(options), start=True, project=own_project()[0])
 
 
 async def _store(options: argparse.Namespace, content: str) -> Stored:
+    metadata = dict(options.metadata or ())
+    if options.project is not None:
+        metadata["project"] = options.project or None  # empty: none, that is shared
     async with connect(options) as memory:
         return await memory.store(
             content,
             options.type or "fact",
             name=options.name,
             session_id=options.session,
-            metadata=dict(options.metadata) if options.metadata else None,
+            metadata=metadata or None,
             expires_at=options.expires_at,
             pinned=options.pinned,
+            shared=options.shared,
         )
 
 
@@ -162,14 +169,21 @@ def kept_until(memory: Memory) -> str:
 
 
 def heading(memory: Memory, now: datetime) -> str:
-    """Type, age, time left, id and name on one line."""
+    """Type, age, time left, id, project and name on one line."""
     parts = (
         f"{memory['type']:<12}",
         f"{age(memory, now):>10}, {remaining(memory, now):<11}",
         paint(memory["id"], DIM),
+        f"[{project}]" if (project := shown_project(memory)) else "",
         clean(memory.get("name", "")),
     )
-    return "  ".join(parts).rstrip()
+    return "  ".join(part for part in parts if part).rstrip()
+
+
+def shown_project(memory: Memory) -> str:
+    """The project of a memory; "" if it is shared."""
+    project = memory["metadata"].get("project")
+    return clean(project) if isinstance(project, str) else ""
 
 
 def excerpt(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from memoryd.errors import InvalidInput
+from memoryd.labels import normal_name
 
 LIKENESS = 0.6  # from 0 to 1; a word that is less alike is not suggested
 # Patterns of argparse's messages, and the sentences that replace them.
@@ -106,7 +107,11 @@ def selection(options: argparse.Namespace) -> dict[str, Any]:
     given = {
         "memory_type": options.type,
         "session_id": options.session,
-        "metadata": _metadata_filter(options.metadata, options.filter),
+        "metadata": _all_of(
+            dict(options.metadata) if options.metadata is not None else None,
+            options.filter,
+            _project_filter(options),
+        ),
         "since": options.since,
         "until": options.until,
         "older_than": getattr(options, "older_than", None),
@@ -114,11 +119,19 @@ def selection(options: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _metadata_filter(pairs: Sequence[tuple[str, object]] | None, filter: object) -> object:
-    """Both, if both are given."""
-    if pairs is None or filter is None:
-        return dict(pairs) if pairs is not None else filter
-    return {"$and": [dict(pairs), filter]}
+def _project_filter(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The filter of --project or --shared. Raises UsageError if both are given."""
+    if options.project is not None and options.shared:
+        raise UsageError("--project and --shared exclude each other.")
+    if options.shared:
+        return {"project": {"$exists": False}}
+    return None if options.project is None else {"project": normal_name(options.project)}
+
+
+def _all_of(*filters: dict[str, Any] | None) -> dict[str, Any] | None:
+    """One filter of those that are given; None if none is."""
+    given = [filter for filter in filters if filter is not None]
+    return {"$and": given} if len(given) > 1 else next(iter(given), None)
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import uuid
 from collections.abc import Callable, Coroutine
@@ -23,6 +24,7 @@ from urllib.parse import quote
 
 from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
+from memoryd.client.projects import Projects, SyncProjects
 from memoryd.client.types import (
     Chain,
     Cleared,
@@ -46,6 +48,7 @@ from memoryd.launch.start import Finder
 from memoryd.launch.target import Target
 from memoryd.model import CONTEXT_NAME
 from memoryd.places import absolute
+from memoryd.project_folder import VARIABLE
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -65,18 +68,22 @@ class Client:
         token: str | None = None,
         start: bool = False,
         session_id: str | None = None,
+        project: str | None = None,
         timeout: float = 60.0,
     ) -> None:
         """`socket` and `data_dir` mean the same as the flags of `memoryd serve`; or give `tcp` and
         its `token`. Raises WrongDaemon later if the daemon serves another directory than
         `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` if given.
-        `timeout`: seconds for one call."""
+        `project`: what is stored goes into it, what it holds is found first; without it that of
+        MEMORYD_PROJECT, "" for none. `timeout`: seconds for one call."""
         places = {"--data-dir": data_dir, "--socket": socket, "--config": config}
         given = {flag: str(path) for flag, path in places.items() if path is not None}
         target = Target(given, absolute(serves) if serves is not None else None)
         self._connection = Connection(
-            RemoteDoor(*tcp, token) if tcp else Finder(target, start=start)
+            RemoteDoor(*tcp, token) if tcp else Finder(target, start=start),
+            os.environ.get(VARIABLE, "") if project is None else project,
         )
+        self.projects = Projects(self._tool)
         self._timeout = timeout
         self.session_id = session_id or str(uuid.uuid4())
 
@@ -222,6 +229,7 @@ class SyncClient:
 
     def __init__(self, socket: Path | str | None = None, **options: Unpack[ClientOptions]) -> None:
         self._client = Client(socket, **options)
+        self.projects = SyncProjects(self._client.projects, self._run)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property

@@ -26,6 +26,7 @@ Message = dict[str, Any]
 PROTOCOL_VERSION = "2025-11-25"
 # Extensions of ours, see `doors.lines`.
 EXPECT, TOOLS = "notifications/memoryd/expect", "notifications/memoryd/tools"
+PROJECT = "notifications/memoryd/project"
 METHOD_NOT_FOUND = -32601
 ERROR_DETAILS = "memoryd/error"  # where an answer carries the code, message and hint of an error
 # Large: a page of a thousand long memories is one line.
@@ -46,8 +47,10 @@ class RemoteDoor(NamedTuple):
 class Connection:
     """At most one open connection at a time, opened when a call needs it."""
 
-    def __init__(self, door: Finder | RemoteDoor) -> None:
+    def __init__(self, door: Finder | RemoteDoor, project: str = "") -> None:
+        """`project`: of the calls on it; "" for none."""
         self._door = door
+        self._project = project
         self._opening = asyncio.Lock()
         self._current: OpenConnection | None = None
 
@@ -101,7 +104,8 @@ class Connection:
             await asyncio.sleep(max(0.0, finder.next_try - time.monotonic()))
             sock = finder.attempt(time.monotonic())
         streams = await asyncio.open_connection(sock=sock, limit=MAX_LINE_BYTES)
-        return await self._after_handshake(OpenConnection(*streams), str(finder.socket))
+        opened = OpenConnection(*streams, self._project)
+        return await self._after_handshake(opened, str(finder.socket))
 
     async def _connect_remote(self, door: RemoteDoor) -> OpenConnection:
         try:
@@ -111,7 +115,7 @@ class Connection:
             missing = isinstance(exc, ConnectionRefusedError)
             reason = "" if missing else f" ({exc or type(exc).__name__})"
             raise DaemonUnavailable(f"No memoryd answers at {door}{reason}.") from exc
-        return await self._after_handshake(OpenConnection(*streams), str(door))
+        return await self._after_handshake(OpenConnection(*streams, self._project), str(door))
 
     async def _after_handshake(self, opened: OpenConnection, where: str) -> OpenConnection:
         """The connection once it has shaken hands; it is closed if that fails."""
@@ -148,9 +152,12 @@ class _Call:
 class OpenConnection:
     """One stream to the daemon with the calls on it. Once it is lost it stays lost."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, project: str = ""
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._project = project
         self._ids = itertools.count(1)
         self._calls: dict[int, _Call] = {}
         self._reading = asyncio.create_task(self._read())
@@ -168,6 +175,9 @@ class OpenConnection:
             named = {"data_dir": str(data_dir)}
             self._writer.write(_line({"method": EXPECT, "params": named}))
         self._writer.write(_line({"method": TOOLS, "params": {"tools": ["all"]}}))
+        if self._project:
+            told = {"project": self._project, "given": True}
+            self._writer.write(_line({"method": PROJECT, "params": told}))
         who = {"name": "memoryd-client", "version": __version__}
         hello = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": who}
         try:

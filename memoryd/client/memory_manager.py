@@ -20,6 +20,7 @@ from typing import Any, Self, TypedDict
 
 from memoryd.client import types
 from memoryd.client.owner import OwnerClient
+from memoryd.client.projects import Projects
 from memoryd.errors import InvalidInput
 from memoryd.model import MemoryType
 
@@ -59,14 +60,19 @@ class MemoryManager:
     call connects."""
 
     def __init__(
-        self, persist_path: Path | str | None = None, context_window_size: int = 5
+        self,
+        persist_path: Path | str | None = None,
+        context_window_size: int = 5,
+        *,
+        project: str | None = None,
     ) -> None:
         """`persist_path`: the data directory, by default the user's. `context_window_size`: how
-        many turns, of two messages each, the context window keeps."""
+        many turns, of two messages each, the context window keeps. `project`: see `Client`."""
         if context_window_size < 1:
             raise InvalidInput(
                 "context_window_size must be at least 1.", code="context_window_size_invalid"
             )
+        self._project = project
         self._path = None if persist_path is None else Path(persist_path).expanduser()
         self._messages: deque[ContextMessage] = deque(
             maxlen=MESSAGES_PER_TURN * context_window_size
@@ -136,6 +142,11 @@ class MemoryManager:
         """The value of `key`; None if it was not set today, or was forgotten."""
         return await self._client().get_context(key)
 
+    @property
+    def projects(self) -> Projects:
+        """List, rename, merge and forget projects. Inside a running event loop."""
+        return self._client().projects
+
     def add_to_context_window(self, role: str, content: str) -> None:
         """Append a message; the oldest one leaves when the window is full."""
         self._messages.append(
@@ -155,7 +166,8 @@ class MemoryManager:
         program that calls `asyncio.run` again gets a new one."""
         loop = asyncio.get_running_loop()
         if self._opened is None or self._opened[0] is not loop:
-            self._opened = (loop, OwnerClient(data_dir=self._path, start=True))
+            client = OwnerClient(data_dir=self._path, start=True, project=self._project)
+            self._opened = (loop, client)
         return self._opened[1]
 
 

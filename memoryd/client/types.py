@@ -191,6 +191,7 @@ class StoreOptions(TypedDict, total=False):
     session_id: str | None
     expires_at: str | float | None
     pinned: bool | None
+    shared: bool | None
 
 
 class SearchOptions(TypedDict, total=False):
@@ -203,6 +204,7 @@ class SearchOptions(TypedDict, total=False):
     max_tokens: int | None
     explain: bool | None
     include_superseded: bool | None
+    project: str | None
 
 
 class ListOptions(TypedDict, total=False):
@@ -213,6 +215,7 @@ class ListOptions(TypedDict, total=False):
     metadata: dict[str, Any] | None
     since: str | float | None
     until: str | float | None
+    project: str | None
     order: str | None
     limit: int | None
     cursor: str | None
@@ -241,4 +244,5 @@ class ClientOptions(TypedDict, total=False):
     token: str | None
     start: bool
     session_id: str | None
+    project: str | None
     timeout: float

@@ -48,6 +48,8 @@ TOO_MANY_VALUES = f"A message may hold at most {MAX_VALUES} values."
 JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 ID_IN_USE = "A call with this id is in flight. Use another id, or wait for its answer."
 EXPECT = "notifications/memoryd/expect"
+PROJECT = "notifications/memoryd/project"
+ROOTS_CHANGED = "notifications/roots/list_changed"
 WRONG_DAEMON = -32000  # the same code as for a daemon that cannot be reached
 
 
@@ -117,7 +119,8 @@ class Connection:
         # As the protocol library compares ids: 1, "1" and "01" are the same.
         self._in_flight: set[str | int] = set()
         self._changed = anyio.Event()
-        self._peer = Peer(new_session_id(), data_dir is not None, rights)
+        is_near = data_dir is not None
+        self._peer = Peer(new_session_id(), is_near, rights, is_near=is_near)
         self._rate = Rate(limits.calls_per_second)
         self._expectation = Expectation(data_dir)
 
@@ -177,6 +180,12 @@ class Connection:
             if message.method == EXPECT:
                 self._expectation.note(message.params)
                 return
+            if message.method == PROJECT:
+                told = message.params or {}
+                self._peer.project, self._peer.project_given = told.get("project"), "given" in told
+                return
+            if message.method == ROOTS_CHANGED:
+                self._peer.roots_asked = False
         await messages.send(SessionMessage(message))
 
     async def _started(self, call: types.JSONRPCRequest) -> SessionMessage:

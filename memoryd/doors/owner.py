@@ -8,6 +8,7 @@ if it came through the shim, because an agent is behind it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from memoryd.tasks import task_group
 
 Arguments = dict[str, Any]
 IMPORT_BATCH = 100  # memories of one call
+MOVE_BATCH = 2000  # memories that one call moves to another project
 LENGTH_TOLERANCE = 1e-3  # of a unit vector
 SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than"}
 ARGUMENTS = {
@@ -35,6 +37,9 @@ ARGUMENTS = {
     "import_rows": {"rows"},
     "sweep": {"clock_is_right"},
     "rescue": {"folder"},
+    "rename_project": {"project", "to"},
+    "merge_projects": {"project", "into"},
+    "move_memories": {"memory_ids", "to"},
 }
 
 
@@ -145,6 +150,20 @@ async def _purge(engine: Engine, given: Arguments) -> Arguments:
     return {"purged": True}
 
 
+async def _rename_project(engine: Engine, given: Arguments) -> Arguments:
+    project, to = given.get("project", ""), given.get("to", "")
+    return asdict(await engine.projects.rename(project, to, MOVE_BATCH))
+
+
+async def _merge_projects(engine: Engine, given: Arguments) -> Arguments:
+    project, into = given.get("project", ""), given.get("into", "")
+    return asdict(await engine.projects.merge(project, into, MOVE_BATCH))
+
+
+async def _move_memories(engine: Engine, given: Arguments) -> Arguments:
+    return asdict(await engine.projects.move(given.get("memory_ids", []), given.get("to")))
+
+
 async def _audit(engine: Engine, given: Arguments) -> Arguments:
     return await engine.audit()
 
@@ -160,6 +179,9 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "sweep": _sweep,
     "purge": _purge,
     "audit": _audit,
+    "rename_project": _rename_project,
+    "merge_projects": _merge_projects,
+    "move_memories": _move_memories,
 }
 
 

@@ -98,7 +98,12 @@ def window(found: Window, zone: tzinfo | None) -> dict[str, Any]:
         "notice": NOTICE,
         "session_id": as_data(found.session_id),
         "messages": [message(m, zone) for m in found.messages],
-    }
+    } | ({"hint": hidden(found.hidden)} if found.hidden else {})
+
+
+def hidden(count: int) -> str:
+    """The hint for messages that a window leaves out."""
+    return f"{count} messages of another project, or no longer valid, are not shown."
 
 
 def message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import mcp.types as types
 from mcp.types import Prompt
 
 from memoryd.doors import render
+from memoryd.doors.projects import project_of_call
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.status import Status
 from memoryd.errors import InvalidInput, NotFound
@@ -61,13 +62,14 @@ class Resources:
         self._readiness = readiness
         self._status = status
 
-    async def read(self, uri: str) -> dict[str, Any]:
+    async def read(self, uri: str, ctx: Any) -> dict[str, Any]:
         """The resource at a URI. Raises NotFound."""
         if uri == STATUS:
             return await self._status.read()
         engine = await self._readiness.engine()
         if uri.startswith(SESSION):
-            window = await engine.context_window(_named(uri, SESSION))
+            own = await project_of_call(ctx)
+            window = await engine.context_window(_named(uri, SESSION), own_project=own)
             return render.window(window, engine.zone)
         if uri.startswith(MEMORY) and (found := await engine.get(_named(uri, MEMORY))):
             return render.recalled(found, engine.zone)

@@ -132,7 +132,7 @@ class McpServer:
             told = NotFound(f"There is nothing at a URI of more than {MAX_URI} characters.")
             raise _protocol_error(types.INVALID_PARAMS, told, uri=uri[:100])
         try:
-            found = await self._resources.read(uri)
+            found = await self._resources.read(uri, ctx)
         except NotFound as exc:
             modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
             code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND

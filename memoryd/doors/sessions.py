@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, cast
+
+import anyio
 
 from memoryd.doors.rights import ALL, Rights
 from memoryd.engine.windows import new_session_id
@@ -32,6 +34,12 @@ class Peer:
     local: bool = False
     rights: Rights = ALL
     tools: object = None  # the toolsets that it asked for, not checked yet; None: for none
+    is_near: bool = False  # it is on this machine; `local` is lost behind the shim, this is not
+    project: object = None  # not checked yet; see `doors.projects`
+    project_given: bool = False  # not only found from a working directory
+    roots_asked: bool = False
+    roots_project: str | None = None
+    asking_roots: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 RIGHTS = "memoryd.rights"  # of an HTTP request, in its scope

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import manage, owner, render
+from memoryd.doors import manage, owner, projects, render
 from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
@@ -32,10 +32,10 @@ from memoryd.sanitize import as_data
 
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
-SESSION = "session_id"
+SESSION, OWN_PROJECT = "session_id", "own_project"
 # Arguments of search_memories that the schema does not show: few need them, and every agent would
-# have to read them. An agent can filter by `superseded_by`.
-UNLISTED = {"include_superseded"}
+# have to read them. An agent can filter by `superseded_by` and `project`.
+UNLISTED = {"include_superseded", "project"}
 
 
 class UnknownTool(InvalidInput):
@@ -61,6 +61,7 @@ class Tools:
             "list_memories": manage.list_memories,
             "update_memory": manage.update_memory,
             "memory_chain": manage.memory_chain,
+            "list_projects": projects.list_projects,
             **owner.CALLS,
         }
         self._counted_calls: dict[
@@ -92,6 +93,8 @@ class Tools:
             rights_of(ctx).check(name)
         given = self._given(name, arguments or {})
         engine = await self._readiness.engine()
+        if name in projects.NEEDED_BY and (own := await projects.project_of_call(ctx)):
+            given[OWN_PROJECT] = own
         if name in self._session_calls:
             session = session_of(given.pop(SESSION, None), ctx)
             return await self._session_calls[name](engine, given, session)
@@ -170,9 +173,8 @@ async def _forget(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _add_turn(engine: Engine, given: Arguments, session: Session) -> Arguments:
-    done = await engine.add_turn(
-        given.get("role", ""), given.get("content", ""), session.id, given.get("speaker")
-    )
+    role, content = given.pop("role", ""), given.pop("content", "")
+    done = await engine.add_turn(role, content, session.id, **given)
     order = done.memory.metadata[ORDER]
     answer = {"order": order, "warnings": list(done.warnings)}
     hint = hint_to_continue(session, first=order == 0)
@@ -180,8 +182,8 @@ async def _add_turn(engine: Engine, given: Arguments, session: Session) -> Argum
 
 
 async def _get_context(engine: Engine, given: Arguments, session: Session) -> Arguments:
-    found = await engine.context_window(session.id, given.get("max_turns"))
-    hint = {} if found.messages else hint_where_empty(session)
+    found = await engine.context_window(session.id, **given)
+    hint = {} if found.messages or found.hidden else hint_where_empty(session)
     return render.window(found, engine.zone) | hint
 
 

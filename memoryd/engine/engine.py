@@ -25,6 +25,7 @@ from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
+from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.takeover import Takeover
@@ -66,6 +67,8 @@ class Engine:
 
         chains = Chains(parts, memories)
         self.chain = chains.chain
+
+        self.projects = Projects(parts)
 
         listing = Listing(parts)
         self.list_memories = listing.list_memories

@@ -24,6 +24,7 @@ from memoryd.engine.checks import asked_filter
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Selection
 from memoryd.engine.parts import Parts
+from memoryd.engine.project_rules import narrowed
 from memoryd.errors import InvalidInput
 from memoryd.fair import turn
 from memoryd.fields import USES, confidence_of
@@ -72,13 +73,16 @@ class Listing:
         metadata: Mapping[str, Any] | None = None,
         since: object = None,
         until: object = None,
+        project: str | None = None,
         order: str = "newest",
         limit: int = LIMIT,
         cursor: str | None = None,
     ) -> Listed:
         """The memories that match, in this order: newest, oldest, expiring (those that never do
-        come last), most_used or least_sure. `cursor`: of the page before. Raises InvalidInput."""
+        come last), most_used or least_sure. `project`: only of this one; `cursor`: of the page
+        before. Raises InvalidInput."""
         zone, count = self._parts.lifetimes.zone, checks.limit(limit)
+        metadata = narrowed(metadata, project)
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
         key = _order(order)
         about = _digest(order, filter, check_metadata(metadata))

@@ -14,11 +14,19 @@ from typing import Any
 
 from memoryd.engine import checks, commits, relations
 from memoryd.engine.parts import Parts
+from memoryd.engine.project_rules import assigned, settled
 from memoryd.engine.relations import check_relations
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.fields import SUPERSEDED_BY, SUPERSEDES, completed, ids_of, related_ids
+from memoryd.fields import (
+    SUPERSEDED_BY,
+    SUPERSEDES,
+    completed,
+    ids_of,
+    project_of,
+    related_ids,
+)
 from memoryd.labels import normal_name
 from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
@@ -56,13 +64,17 @@ class Memories:
         session_id: str | None = None,
         expires_at: object = None,
         pinned: bool = False,
+        own_project: str | None = None,
+        shared: bool = False,
     ) -> Stored:
         """Store `content`. A name replaces the memory that has it; an identical fact is stored
-        once. Raises InvalidInput."""
+        once. It is put into the project that the metadata names, else into `own_project`, that of
+        the caller, unless it is `shared`. Raises InvalidInput."""
+        place = await self.get(name) if name else None
         return await self._remember(
             content,
             memory_type,
-            metadata=user_metadata(metadata),
+            metadata=assigned(user_metadata(metadata), own_project, shared, place),
             name=name,
             session_id=session_id,
             expires_at=expires_at,
@@ -228,6 +240,10 @@ class Memories:
 
     def _outcome(self, asked: Memory) -> tuple[Memory | None, Stored]:
         """What storing this leads to now; and the memory that is replaced or merged, if any."""
+        place, stored = self._combined(asked)
+        return place, replace(stored, memory=settled(stored.memory))
+
+    def _combined(self, asked: Memory) -> tuple[Memory | None, Stored]:
         named = self._parts.index.named(asked.name) if asked.name else None
         if (twin := self._twin(asked, named)) is not None:
             return twin, Stored(_merged(twin, asked), duplicate=True)
@@ -236,13 +252,16 @@ class Memories:
         return named, _replacement(named, asked)
 
     def _twin(self, asked: Memory, named: Memory | None) -> Memory | None:
-        """An identical fact that has not expired, unless the two have different names."""
+        """An identical fact of the same project that has not expired, unless the two have
+        different names."""
         if asked.type is not MemoryType.FACT:
             return None
         now = self._parts.clock()
         for twin in self._parts.index.facts(asked.content, asked.session_id):
             if self._parts.index.relations.superseded_until(twin.id) > now:
                 continue  # searches do not find it, so what is stored now must not be part of it
+            if project_of(twin) != project_of(asked):
+                continue  # what one project knows is not changed by another
             may_be_named = twin.name is None and named is None
             if (asked.name in (None, twin.name) or may_be_named) and not is_expired(twin, now):
                 return twin

@@ -23,6 +23,7 @@ from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
+from memoryd.fields import project_of
 from memoryd.model import (
     FOREIGN_ID,
     MICRO,
@@ -164,15 +165,16 @@ class Imports:
         return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
 
     def _rivals(self, memory: Memory, foreign: bool) -> list[Memory]:
-        """The unexpired memories with its id or name, and identical facts of the same name unless
-        it is `foreign`."""
+        """The unexpired memories with its id or name, and identical facts of the same name and
+        project unless it is `foreign`."""
         index, now = self._parts.index, self._parts.clock()
         found = [index.get(memory.id)]
         if memory.name is not None:
             found += index.all_named(memory.name)
         if memory.type is MemoryType.FACT and not foreign:
             twins = index.facts(memory.content, memory.session_id)
-            found += [twin for twin in twins if twin.name == memory.name]
+            mine = (memory.name, project_of(memory))
+            found += [twin for twin in twins if (twin.name, project_of(twin)) == mine]
         alive = {m.id: m for m in found if m is not None and not is_expired(m, now)}
         return list(alive.values())
 

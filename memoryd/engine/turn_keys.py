@@ -13,7 +13,7 @@ from typing import Any
 
 from memoryd.engine import checks
 from memoryd.errors import InvalidInput
-from memoryd.fields import KIND, SYSTEM_KEYS, check_fields, check_system_fields
+from memoryd.fields import KIND, PROJECT, SYSTEM_KEYS, check_fields, check_system_fields
 from memoryd.metadata import check_metadata
 from memoryd.model import ROLE, SPEAKER, Memory
 
@@ -35,6 +35,8 @@ def user_metadata(value: object, before: Mapping[str, Any] | None = None) -> dic
         if key in OWN_KEYS:
             raise _reserved(key)
     check_fields(changed, old.get(KIND))
+    if isinstance(project := changed.get(PROJECT), str):
+        clean[PROJECT] = checks.label(project, PROJECT)
     return clean
 
 

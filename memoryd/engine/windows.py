@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from memoryd.engine import checks
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
+from memoryd.engine.project_rules import pushable
 from memoryd.engine.turn_keys import CLEARED, ORDER, ROLES, is_message
 from memoryd.engine.updates import Updates
 from memoryd.errors import InvalidInput, NotFound
+from memoryd.fields import PROJECT
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType, Stored, is_expired
 from memoryd.tasks import task_group
 
@@ -35,6 +37,7 @@ class Window:
 
     session_id: str
     messages: tuple[Memory, ...] = field(default=())
+    hidden: int = 0  # messages that may not be pushed, such as those of another project
 
 
 def new_session_id() -> str:
@@ -55,13 +58,20 @@ class Windows:
         return len(self._windows)
 
     async def add_turn(
-        self, role: str, content: str, session_id: str, speaker: str | None = None
+        self,
+        role: str,
+        content: str,
+        session_id: str,
+        speaker: str | None = None,
+        own_project: str | None = None,
     ) -> Stored:
         """Store a message as a conversation memory and add it to the window of its session. Raises
         InvalidInput."""
         metadata: dict[str, object] = {ROLE: _role(role)}
         if (name := checks.label(speaker, "speaker")) is not None:
             metadata[SPEAKER] = name
+        if (project := checks.label(own_project, PROJECT)) is not None:
+            metadata[PROJECT] = project
         session = _session(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
             order = metadata[ORDER] = self._window(session).next_order
@@ -72,21 +82,29 @@ class Windows:
                 window.ids.append(stored.memory.id)
         return stored
 
-    async def window(self, session_id: str, max_turns: int | None = None) -> Window:
-        """The last messages of a session. A turn counts as two messages: user and assistant."""
+    async def window(
+        self, session_id: str, max_turns: int | None = None, own_project: str | None = None
+    ) -> Window:
+        """The last messages of a session that may be pushed into a prompt of `own_project`. A turn
+        counts as two messages: user and assistant."""
         session, now = _session(session_id), self._parts.clock()
         turns = self._parts.memory.context_window_size
         if max_turns is not None:
             turns = min(turns, checks.count(max_turns, "max_turns"))
+        alive = self._alive(session, now)
+        shown = pushable(alive, checks.label(own_project, PROJECT), self._parts.index, now)
+        messages = tuple(memory.copy() for memory in shown[-2 * turns :])
+        return Window(session, messages, hidden=len(alive) - len(shown))
+
+    def _alive(self, session: str, now: float) -> list[Memory]:
         found = (self._parts.index.get(id) for id in self._window(session).ids)
-        alive = [memory.copy() for memory in found if memory and not is_expired(memory, now)]
-        return Window(session, tuple(alive[-2 * turns :]))
+        return [memory for memory in found if memory and not is_expired(memory, now)]
 
     async def clear(self, session_id: str) -> int:
         """Empty a window; its memories stay. How many messages it held."""
         session = _session(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
-            held = (await self.window(session)).messages
+            held = self._alive(session, self._parts.clock())
             # Mark all of them: some may be forgotten before the window is rebuilt.
             async with task_group() as tasks:
                 for memory in held:

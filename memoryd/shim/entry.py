@@ -14,16 +14,20 @@ import sys
 from memoryd.errors import InvalidInput
 from memoryd.launch.start import Finder, reap
 from memoryd.launch.target import FLAGS, Target
+from memoryd.project_folder import own_project
 from memoryd.shim.relay import STDOUT, Relay
 from memoryd.toolsets import parse_toolsets
 
-TOOLS = "--tools"
+TOOLS, PROJECT = "--tools", "--project"
+VALUES = {TOOLS: "LIST", PROJECT: "NAME"}  # what each takes; the other flags take a PATH
 
 
 def main(arguments: list[str], serve: list[str] | None = None) -> int:
     """Run until the client leaves; the exit code. `serve`: the command that starts a daemon."""
     try:
-        given, toolsets = parse_flags(arguments)
+        given = parse_flags(arguments)
+        toolsets = parse_toolsets(given.pop(TOOLS)) if TOOLS in given else ()
+        project = own_project(given.pop(PROJECT, None))
     except InvalidInput as exc:
         sys.stderr.write(f"Error: {exc.message}\nTry: {exc.hint}\n")
         return 2
@@ -38,7 +42,7 @@ def main(arguments: list[str], serve: list[str] | None = None) -> int:
     shared = os.isatty(STDOUT)
     os.set_blocking(STDOUT, shared)
     try:
-        Relay(Finder(Target(given), serve), toolsets).run()
+        Relay(Finder(Target(given), serve), toolsets, project).run()
     except ConnectionError:  # the client no longer reads
         pass
     finally:
@@ -46,22 +50,22 @@ def main(arguments: list[str], serve: list[str] | None = None) -> int:
     return 0
 
 
-def parse_flags(arguments: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The flags that say which daemon is meant, by name, and the toolsets, if any were named.
-    InvalidInput for anything else."""
+def parse_flags(arguments: list[str]) -> dict[str, str]:
+    """The value of each flag. Only --project may be empty: that means no project. InvalidInput for
+    anything else."""
     given: dict[str, str] = {}
     words = iter(arguments)
     for word in words:
         name, equals, value = word.partition("=")
-        if name in FLAGS or name == TOOLS:
-            given[name] = value if equals else next(words, "")
-            if not given[name]:
-                what = "LIST" if name == TOOLS else "PATH"
+        if name in FLAGS or name in VALUES:
+            found = value if equals else next(words, None)
+            if found is None or (not found and name != PROJECT):
+                what = VALUES.get(name, "PATH")
                 raise InvalidInput(
                     f"{name} needs a {what.lower()}.", hint=f"memoryd mcp {name} {what}"
                 )
+            given[name] = found
         elif word != "mcp":
-            known = ", ".join((*FLAGS, TOOLS))
+            known = ", ".join((*FLAGS, *VALUES))
             raise InvalidInput(f"memoryd mcp has no option {word!r}.", hint=f"Use {known}.")
-    tools = given.pop(TOOLS, None)
-    return given, () if tools is None else parse_toolsets(tools)
+    return given

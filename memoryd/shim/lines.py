@@ -28,6 +28,7 @@ EXPECT = (
     b'{"jsonrpc": "2.0", "method": "notifications/memoryd/expect", "params": {"data_dir": %s}}\n'
 )
 TOOLS = b'{"jsonrpc": "2.0", "method": "notifications/memoryd/tools", "params": {"tools": %s}}\n'
+PROJECT = b'{"jsonrpc": "2.0", "method": "notifications/memoryd/project", "params": %s}\n'
 
 Piece = tuple[bytes, bool]  # the bytes, and whether they are a whole line
 
@@ -97,8 +98,11 @@ class Conversation:
     Ids are kept as JSON text: 1, 1.0, "1" and true are different ids, but equal keys in Python.
     """
 
-    def __init__(self, toolsets: Sequence[str] = ()) -> None:
-        """`toolsets`: those to ask the daemon for; none: its own choice."""
+    def __init__(
+        self, toolsets: Sequence[str] = (), project: tuple[str, bool] = ("", False)
+    ) -> None:
+        """`toolsets`: those to ask the daemon for; none: its own choice. `project`: see
+        `project_folder.own_project`."""
         self.open: dict[str, None] = {}
         self.replaying_id = ""  # of the repeated handshake that is not yet answered; "" if none
         self._initialize = b""
@@ -107,6 +111,9 @@ class Conversation:
         self._replays = 0
         self._session = SESSION % os.urandom(8).hex().encode()
         self._tools = TOOLS % json.dumps(list(toolsets)).encode() if toolsets else b""
+        name, is_given = project
+        told = {"project": name} | ({"given": True} if is_given else {})
+        self._project = PROJECT % json.dumps(told).encode() if name or is_given else b""
 
     def asked(self, line: bytes) -> None:
         """Take note of a line that was sent to the daemon."""
@@ -134,9 +141,9 @@ class Conversation:
     def opening(self, data_dir: Path | None = None) -> bytes:
         """What is sent first on a new connection: the data directory, so that a daemon of another
         one refuses; the session, so that the client keeps its context window over a restart; the
-        toolsets; and the handshake."""
+        toolsets; the project; and the handshake."""
         expect = EXPECT % json.dumps(str(data_dir)).encode() if data_dir else b""
-        return expect + self._session + self._tools + self._handshake()
+        return expect + self._session + self._tools + self._project + self._handshake()
 
     def _handshake(self) -> bytes:
         """The client's handshake to repeat; empty if it has made none."""

@@ -44,9 +44,15 @@ Ends = list[socket.socket | int]
 class Relay:
     """One client, at most one connection, and the bytes between them."""
 
-    def __init__(self, finder: Finder, toolsets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        finder: Finder,
+        toolsets: Sequence[str] = (),
+        project: tuple[str, bool] = ("", False),
+    ) -> None:
+        """`toolsets`, `project`: see `Conversation`."""
         self._finder = finder
-        self._conversation = Conversation(toolsets)
+        self._conversation = Conversation(toolsets, project)
         self._daemon: socket.socket | None = None
         self._write_closed = False  # the daemon reads no more from this connection
         self._seeking = True  # at once: a daemon can start while the client is still idle

@@ -18,7 +18,7 @@ def mixtures(facts: list[dict[str, str]], sets: Mapping[str, Data]) -> Iterator[
     """A name and data in the form of the sets; data with memories and sessions is one store."""
     pools = {name: data for name, data in sets.items() if "memories" in data}
     chats = {name: data for name, data in sets.items() if "conversations" in data}
-    asked = _as_pool(facts)
+    asked = as_pool(facts)
     yield "facts", asked
     for name, pool in pools.items():
         yield f"facts among {name}", _beside(asked, pool)
@@ -32,7 +32,7 @@ def mixtures(facts: list[dict[str, str]], sets: Mapping[str, Data]) -> Iterator[
         yield f"{name}, turns as facts", {"conversations": [*map(_flat, chat["conversations"])]}
 
 
-def _as_pool(facts: list[dict[str, str]]) -> Data:
+def as_pool(facts: list[dict[str, str]]) -> Data:
     """Each fact is its own id."""
     memories = [{"id": row["fact"], "text": row["fact"]} for row in facts]
     asked = [row for row in facts if "question" in row]

@@ -148,9 +148,9 @@ def test_many_are_forgotten_call_by_call() -> None:
             return {"matched": matched, "forgotten": forgotten}
 
     daemon: Any = Scripted()
-    assert asyncio.run(forget._forget_all(daemon, 12, {})) == 14
+    assert asyncio.run(forget.forget_all(daemon, 12, {})) == 14
     answers = [(5, 0)]
-    assert asyncio.run(forget._forget_all(daemon, 5, {})) == 0
+    assert asyncio.run(forget.forget_all(daemon, 5, {})) == 0
 
 
 def test_it_is_not_advertised_to_agents(daemon: Daemon) -> None:

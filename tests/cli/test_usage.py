@@ -92,7 +92,7 @@ def test_the_first_screen_names_only_what_there_is() -> None:
         ("search x --limit", "--limit needs a value.", "search"),
         ("search x --limit many", "--limit: 'many' is not a whole number.", "search"),
         ("search x --min-score high", "--min-score: 'high' is not a number.", "search"),
-        ("search x --s 1", "--s could be any of --socket, --session, --since.", "search"),
+        ("search x --s 1", "--s could be any of --socket, --session, --since, --shared.", "search"),
         ("status --json=1", "--json takes no value, but has '1'.", "status"),
         ("store x --meta novalue", "--metadata/--meta: 'novalue' is not KEY=VALUE.", "store"),
         ("logs -n -1", "-n/--lines: -1 is negative.", "logs"),

@@ -21,7 +21,6 @@ from memoryd.errors import InvalidInput
 from memoryd.shim import lines as shim_lines
 from memoryd.shim.entry import parse_flags
 from memoryd.shim.lines import Conversation, LineSplitter
-from memoryd.toolsets import TOOLSETS
 from tests import processes
 
 NOBODY = ["false"]  # starts no daemon
@@ -206,6 +205,7 @@ def test_only_the_standard_library_is_imported(
     modules = json.loads((tmp_path / "modules.json").read_text())
     ours = {name for name in modules if name.startswith("memoryd.")}
     light = "errors files places daemon_record launch launch.start launch.target toolsets"
+    light += " labels normalise project_folder"
     light += " shim shim.entry shim.lines shim.relay"
     assert ours <= {f"memoryd.{name}" for name in light.split()}
     foreign = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
@@ -377,9 +377,11 @@ def test_a_torn_line_that_was_too_long_to_keep_is_ended(connect: Connect, fake: 
 
 
 def after_session(lines: BinaryIO) -> bytes:
-    """The first line of the client's own: before it the shim names directory and session."""
+    """The first line of the client's own: before it the shim names directory, session and project,
+    on every connection."""
     assert b"notifications/memoryd/expect" in lines.readline()
     assert b"notifications/memoryd/session" in lines.readline()
+    assert b"notifications/memoryd/project" in lines.readline()
     return lines.readline()
 
 
@@ -533,18 +535,21 @@ def test_unknown_arguments_are_refused(tmp_path: Path, connect: Connect) -> None
     assert client.process.wait(BOUND) == 2
     assert (tmp_path / "stderr").read_text().splitlines() == [
         "Error: memoryd mcp has no option '--bogus'.",
-        "Try: Use --data-dir, --socket, --config, --tools.",
+        "Try: Use --data-dir, --socket, --config, --tools, --project.",
     ]
 
 
 def test_flags_may_stand_anywhere() -> None:
     given = {"--data-dir": "D", "--socket": "S"}
-    assert parse_flags(["--data-dir", "D", "mcp", "--socket=S"]) == (given, ())
+    assert parse_flags(["--data-dir", "D", "mcp", "--socket=S"]) == given
     words = ["--tools", "manage", "--data-dir", "D", "mcp", "--socket=S"]
-    assert parse_flags(words) == (given, ("manage",))
-    assert parse_flags(["mcp", "--tools=manage,core"]) == ({}, ("core", "manage"))
-    assert parse_flags(["mcp", "--tools", "all"]) == ({}, TOOLSETS)
-    for wrong in (["mcp", "--config"], ["mcp", "--config="], ["mcp", "serve"], ["mcp", "--tools"]):
+    assert parse_flags(words) == given | {"--tools": "manage"}
+    assert parse_flags(["mcp", "--tools=manage,core"]) == {"--tools": "manage,core"}
+    assert parse_flags(["mcp", "--project", "acme/app"]) == {"--project": "acme/app"}
+    for nothing in (["mcp", "--project="], ["mcp", "--project", ""]):
+        assert parse_flags(nothing) == {"--project": ""}
+    ends = ("--config", "--config=", "serve", "--tools", "--project")
+    for wrong in (["mcp", end] for end in ends):
         with pytest.raises(InvalidInput):
             parse_flags(wrong)
 

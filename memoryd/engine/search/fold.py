@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memoryd.engine.turn_keys import CLEARED, ORDER
+from memoryd.fields import PROJECT
 from memoryd.model import Hit, Memory
 
 ENDS = ".,;:!?\"'()[]`*_\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2026\u2013\u2014"
@@ -128,7 +129,9 @@ def _fitted(hit: Hit, left: int, *, best: bool) -> Hit | None:
         return hit
     part = hit.passage or hit.memory.content
     if left < cost(_cut(hit, "")) + MIN_TOKENS:  # no room for text beside its metadata
-        hit = replace(hit, memory=replace(hit.memory, metadata={}), folded=())
+        # Its project stays: whoever reads it must know what it is about.
+        left_over = {key: value for key, value in hit.memory.metadata.items() if key == PROJECT}
+        hit = replace(hit, memory=replace(hit.memory, metadata=left_over), folded=())
     cut = _cut(hit, part)
     if cost(cut) <= left:
         return cut

@@ -24,6 +24,7 @@ from memoryd.engine.search.dates import NO_TIMES, AskedTimes
 from memoryd.engine.search.fold import Folder, did_not_fit, within
 from memoryd.engine.search.store_candidates import from_store
 from memoryd.errors import EmbedError
+from memoryd.fields import project_of
 from memoryd.model import DAY, Hit, Why, confidence, who
 from memoryd.ports import Store
 from memoryd.settings import SearchSettings
@@ -66,6 +67,7 @@ class SearchState:
     settings: SearchSettings
     times: AskedTimes = NO_TIMES
     max_tokens: int | None = None
+    own_project: str | None = None
     reranking: Reranking | None = None
     view: View | None = None
     slot_cosines: Floats | None = None  # computed outside of the index; None: use its vectors
@@ -165,9 +167,20 @@ async def boost(state: SearchState) -> None:
         # In proportion to the key: a memory that matches nothing is not raised.
         nudge *= min(1.0, max(0.0, candidate.key) / rank.FULL_MATCH)
         candidate.nudge = nudge
-        candidate.key += nudge
+        candidate.key += nudge + _project_boost(candidate, state)
     state.candidates.sort(key=lambda candidate: (-candidate.key, candidate.slot))
     _undo_length_cost(state.candidates)
+
+
+def _project_boost(candidate: Candidate, state: SearchState) -> float:
+    """What raises a memory of the caller's own project: at most `project_weight`, so it changes the
+    order of near ties only. In proportion to the key, as the nudges are."""
+    if state.own_project is None or project_of(candidate.entry.memory) != state.own_project:
+        return 0.0
+    share = min(1.0, max(0.0, candidate.key) / rank.FULL_MATCH)
+    boost = state.settings.project_weight * share
+    candidate.why = replace(candidate.why, project=boost)
+    return boost
 
 
 def _undo_length_cost(ordered: list[Candidate]) -> None:

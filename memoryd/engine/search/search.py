@@ -13,12 +13,13 @@ from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.listing import Listing
 from memoryd.engine.parts import Parts
+from memoryd.engine.project_rules import narrowed
 from memoryd.engine.search.dates import asked_times
 from memoryd.engine.search.fold import did_not_fit, within
 from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
-from memoryd.fields import SUPERSEDED_BY
+from memoryd.fields import PROJECT, SUPERSEDED_BY
 from memoryd.model import Hit, Page
 
 NO_WORDS = "The query contains no word to search for."
@@ -48,14 +49,17 @@ class Search:
         max_tokens: int | None = None,
         explain: bool = False,
         include_superseded: bool = False,
+        project: str | None = None,
+        own_project: str | None = None,
     ) -> Page:
         """The best matches, best first; never an expired memory, and a superseded one only with
         `include_superseded` or a filter on `superseded_by`. Without a query, but with a filter: the
         newest that match it, each with the score 1.
 
         `since` and `until` bound the time of creation: since <= created_at < until.
-        `max_tokens` bounds the whole answer; `explain` adds the parts of each score. Raises
-        InvalidInput.
+        `max_tokens` bounds the whole answer; `explain` adds the parts of each score. `project`
+        finds only memories of this project; those of `own_project`, the caller's, get a small
+        boost. Raises InvalidInput.
         """
         settings = self._parts.search
         limit = checks.limit(settings.limit if limit is None else limit)
@@ -63,7 +67,9 @@ class Search:
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
         zone = self._parts.lifetimes.zone
-        filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        where = narrowed(metadata, project)
+        filter = asked_filter(zone, memory_type, session_id, where, since, until)
+        own = checks.label(own_project, PROJECT)
         _check_order(filter)
         is_filtered = filter != Filter()
         asked = checks.flag(include_superseded, "include_superseded")
@@ -71,11 +77,17 @@ class Search:
             filter = replace(filter, hides_superseded=True)
         if is_filtered and (query is None or query == "" or query.isspace()):
             return await self._newest(filter, limit, budget)
-        state = await self._best(checks.query(query), filter, limit, min_score, budget)
+        state = await self._best(checks.query(query), filter, limit, min_score, budget, own)
         return _page(state, explain=explain)
 
     async def _best(
-        self, text: str, filter: Filter, limit: int, min_score: float, budget: int | None
+        self,
+        text: str,
+        filter: Filter,
+        limit: int,
+        min_score: float,
+        budget: int | None,
+        own_project: str | None,
     ) -> SearchState:
         """The finished search for a query."""
         parts = self._parts
@@ -102,6 +114,7 @@ class Search:
                     store=parts.store,
                     settings=parts.search,
                     max_tokens=budget,
+                    own_project=own_project,
                     reranking=parts.reranking if parts.reranking.reranker else None,
                     warnings=warnings,
                     timings=timings,
