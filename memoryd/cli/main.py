@@ -20,6 +20,7 @@ from memoryd.cli import options as values
 from memoryd.cli.options import Parser, UsageError
 from memoryd.cli.output import complain, use_any_terminal
 from memoryd.errors import MemorydError
+from memoryd.formats import FORMATS
 from memoryd.toolsets import TOOLSETS
 
 WRONG_USAGE = 2
@@ -198,10 +199,23 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
     forget.add_argument("--purge", action="store_true", help="erase them from the files too")
-    export = _add(verbs, "export", "transfer:export", "write memories to a file of JSON lines")
+    export = _add(verbs, "export", "transfer:export", "write memories to a file")
+    export.add_argument("file", metavar="FILE", nargs="?", help="without it, or with -, to stdout")
+    export.add_argument("--output", metavar="FILE", help="the same as FILE")
     export.add_argument(
-        "file", metavar="FILE", nargs="?", default="-", help="without it, or with -, to stdout"
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="JSON lines (default), JSON, Markdown, or the durable facts as a block of a "
+        "CLAUDE.md, which is replaced in FILE if it exists",
     )
+    for field in ("project", "kind", "tag"):
+        export.add_argument(
+            f"--{field}",
+            action="append",
+            metavar=field.upper(),
+            help=f"only of this {field}; may be repeated for any of them",
+        )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     _add_filter(export)
@@ -212,7 +226,13 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         "read memories from an export, a backup or ChromaDB",
     )
     imported.add_argument(
-        "file", metavar="FILE", nargs="?", help="an export or a backup; - reads stdin"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="an export, a backup, or a Markdown file with lists; - reads stdin",
+    )
+    imported.add_argument(
+        "--format", choices=FORMATS, help="without it, recognised by content and name"
     )
     imported.add_argument(
         "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"

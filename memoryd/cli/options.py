@@ -26,6 +26,7 @@ SENTENCES = (
     (r"argument ([^:]+): (.+)", r"\1: \2."),
 )
 LOG_LEVELS = ("debug", "info", "warning", "error")  # of `log.level`, the least important first
+FIELD_FLAGS = {"project": "project", "kind": "kind", "tag": "tags"}  # flags, and keys of `fields`
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -106,7 +107,7 @@ def selection(options: argparse.Namespace) -> dict[str, Any]:
     given = {
         "memory_type": options.type,
         "session_id": options.session,
-        "metadata": _metadata_filter(options.metadata, options.filter),
+        "metadata": _metadata_filter(options),
         "since": options.since,
         "until": options.until,
         "older_than": getattr(options, "older_than", None),
@@ -114,11 +115,17 @@ def selection(options: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _metadata_filter(pairs: Sequence[tuple[str, object]] | None, filter: object) -> object:
-    """Both, if both are given."""
-    if pairs is None or filter is None:
-        return dict(pairs) if pairs is not None else filter
-    return {"$and": [dict(pairs), filter]}
+def _metadata_filter(options: argparse.Namespace) -> dict[str, Any] | None:
+    """All conditions on metadata that were given; None if there are none."""
+    parts: list[dict[str, Any]] = []
+    if options.metadata is not None:
+        parts.append(dict(options.metadata))
+    if options.filter is not None:
+        parts.append(options.filter)
+    for flag, key in FIELD_FLAGS.items():
+        if wanted := getattr(options, flag, None):
+            parts.append({key: {"$in": wanted}})
+    return {"$and": parts} if len(parts) > 1 else parts[0] if parts else None
 
 
 def json_object(text: str) -> dict[str, Any]:
