@@ -24,6 +24,7 @@ MAX_BYTES = 256 << 20  # of a file that is read as a whole
 PEEK = 1 << 16  # bytes that decide on the format
 MARKDOWN_ENDINGS = (".md", ".markdown", ".mdc", ".txt")
 ITEM = re.compile(rb"^ {0,3}[-*+] +\S", re.M)
+NOTICE_LINE = re.compile(rf"^{re.escape(claude_md.NOTICE)}$", re.M)  # no item begins like this
 Entry = tuple[int, dict[str, Any], int]  # line, fields, size in bytes
 
 
@@ -68,7 +69,7 @@ class Source:
         return len(self._entries)
 
     def _load_markdown(self, text: str) -> None:
-        entries, self.skipped = markdown.read(text.replace(claude_md.NOTICE, ""))
+        entries, self.skipped = markdown.read(NOTICE_LINE.sub("", text))
         now = time.time()
         for line, fields in entries:
             if "id" not in fields:

@@ -69,11 +69,12 @@ def test_each_format_gives_the_same_memory(data: bytes) -> None:
 
 
 def test_a_named_format_beats_what_is_recognised() -> None:
-    text = b"- Mine.\n\n" + BLOCK
+    mine = f"Mine. {claude_md.NOTICE}\n{claude_md.NOTICE}"
+    text = f"- {mine}\n\n".replace("\nF", "\n  F").encode() + BLOCK
     block, whole = opened(text, "CLAUDE.md"), opened(text, "CLAUDE.md", "md")
     assert [fields["content"] for _, fields, _ in block.memories()] == ["Tea."]
-    assert [fields["content"] for _, fields, _ in whole.memories()] == ["Mine.", "Tea."]
-    assert [line for line, _, _ in block.memories()] == [8]
+    assert [fields["content"] for _, fields, _ in whole.memories()] == [mine, "Tea."]
+    assert [line for line, _, _ in block.memories()] == [9]
     assert (block.skipped, whole.skipped) == (0, 0)
 
 
