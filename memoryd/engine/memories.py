@@ -16,10 +16,19 @@ from memoryd.engine import checks, commits, relations
 from memoryd.engine.parts import Parts
 from memoryd.engine.relations import check_relations
 from memoryd.engine.secrecy import secret_fields, without_secrets
+from memoryd.engine.sessions.note_rules import check_stays_note
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.fields import SUPERSEDED_BY, SUPERSEDES, completed, ids_of, related_ids
-from memoryd.labels import normal_name
+from memoryd.fields import (
+    SUPERSEDED_BY,
+    SUPERSEDES,
+    completed,
+    handles_of,
+    ids_of,
+    is_note,
+    related_ids,
+)
+from memoryd.labels import folded_name, normal_name
 from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
 from memoryd.model import (
@@ -57,8 +66,8 @@ class Memories:
         expires_at: object = None,
         pinned: bool = False,
     ) -> Stored:
-        """Store `content`. A name replaces the memory that has it; an identical fact is stored
-        once. Raises InvalidInput."""
+        """Store `content`. A name replaces the memory that has it, and the name or an alias of a
+        note means the note; an identical fact is stored once. Raises InvalidInput."""
         return await self._remember(
             content,
             memory_type,
@@ -243,6 +252,8 @@ class Memories:
         for twin in self._parts.index.facts(asked.content, asked.session_id):
             if self._parts.index.relations.superseded_until(twin.id) > now:
                 continue  # searches do not find it, so what is stored now must not be part of it
+            if is_note(twin):
+                continue  # it is changed by its name only
             may_be_named = twin.name is None and named is None
             if (asked.name in (None, twin.name) or may_be_named) and not is_expired(twin, now):
                 return twin
@@ -266,6 +277,9 @@ def _replacement(place: Memory, asked: Memory) -> Stored:
         metadata=check_metadata(kept | dict(asked.metadata)),
     )
     memory = replace(memory, metadata=completed(memory, place))
+    if is_note(place):  # `asked` may have an alias of it
+        memory = replace(memory, name=place.name)
+        check_stays_note(place, memory)
     return Stored(memory, replaced=place.content != asked.content)
 
 
@@ -295,12 +309,13 @@ def lock_keys(before: Memory | None, after: Memory) -> set[str]:
 
 
 def name_key(name: str) -> str:
-    return f"2:{name}"
+    """Of a name, and of all that are equal to it among notes."""
+    return f"2:{folded_name(name)}"
 
 
 def keys_of(memory: Memory) -> list[str]:
-    """The keys to lock to store this memory: its name, and its text if it is a fact."""
-    keys = [name_key(memory.name)] if memory.name else []
+    """The keys to lock to store this memory: its names, and its text if it is a fact."""
+    keys = [name_key(handle) for handle in handles_of(memory)]
     if memory.type is MemoryType.FACT:
         keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
     return keys
