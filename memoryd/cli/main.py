@@ -88,6 +88,7 @@ def parser() -> Parser:
     _add_daemon_verbs(verbs)
     _add_memory_verbs(verbs)
     _add_managing_verbs(verbs)
+    _add_note_verbs(verbs)
     _add_store_verbs(verbs)
     _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
@@ -144,6 +145,7 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     search.add_argument(
         "--include-superseded", action="store_true", default=None, help="also what is superseded"
     )
+    search.add_argument("--mode", metavar="MODE", help="words: by words alone, and all that match")
     search.add_argument("--explain", action="store_true", default=None, help="show the reasons")
     _add_filter(search)
     _add_metadata(store)
@@ -186,6 +188,34 @@ def _add_managing_verbs(verbs: Verbs) -> None:
     )
     chain.add_argument("memory", metavar="ID_OR_NAME")
     _add_json(listed, update, pin, unpin, edit, chain)
+
+
+def _add_note_verbs(verbs: Verbs) -> None:
+    notes = _add(verbs, "notes", "notes:list_notes", "keep texts under unique names")
+    actions = notes.add_subparsers(metavar="ACTION", help="without it: list")
+    add = _add(actions, "add", "notes:add", "add a note under a new name")
+    read = _add(actions, "read", "notes:read", "show a note")
+    write = _add(actions, "write", "notes:write", "replace the content of a note")
+    rename = _add(actions, "rename", "notes:rename", "give a note another name")
+    alias = _add(actions, "alias", "notes:alias", "give a note one more name")
+    unalias = _add(actions, "unalias", "notes:unalias", "take an alias away from its note")
+    remove = _add(actions, "remove", "notes:remove", "delete a note with its aliases")
+    listed = _add(actions, "list", "notes:list_notes", "list the notes, oldest first")
+    for action in (add, read, write, rename, alias, remove):
+        action.add_argument("name", metavar="NAME", help="in any case; an alias means its note")
+    for action in (add, write):
+        action.add_argument("content", metavar="CONTENT", help="the text; - reads it from stdin")
+    add.add_argument("--alias", action="append", metavar="NAME", help="may be repeated")
+    add.add_argument("--kind", default="note", help="note (default) or archive")
+    _add_metadata(add)
+    rename.add_argument("new_name", metavar="NEW_NAME")
+    rename.add_argument("--keep-alias", action="store_true", help="the old name stays as an alias")
+    for action in (alias, unalias):
+        action.add_argument("alias", metavar="ALIAS")
+    listed.add_argument("--kind", metavar="KIND", help="only note or archive")
+    listed.add_argument("--limit", type=values.whole, metavar="N", help="how many at most")
+    listed.add_argument("--after", type=values.whole, metavar="SEQ", help="those after this number")
+    _add_json(notes, add, read, write, rename, alias, unalias, remove, listed)
 
 
 def _add_governing_verbs(verbs: Verbs) -> None:

@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
+from memoryd.client.notes import Notes, SyncNotes
 from memoryd.client.types import (
     Chain,
     Cleared,
@@ -78,6 +79,7 @@ class Client:
             RemoteDoor(*tcp, token) if tcp else Finder(target, start=start)
         )
         self._timeout = timeout
+        self.notes = Notes(self._tool)
         self.session_id = session_id or str(uuid.uuid4())
 
     async def __aenter__(self) -> Self:
@@ -222,6 +224,7 @@ class SyncClient:
 
     def __init__(self, socket: Path | str | None = None, **options: Unpack[ClientOptions]) -> None:
         self._client = Client(socket, **options)
+        self.notes = SyncNotes(self._client.notes, self._run)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property

@@ -280,8 +280,8 @@ class NoteNames(RuleBasedStateMachine):
     def every_handle_leads_to_its_note(self) -> None:
         for note in self.notes:
             for handle in (note.name, *note.aliases, note.name.upper()):
-                self.check(note, self.call(lambda e, h=handle: e.read_note(h)))
-                self.check(note, self.call(lambda e, h=handle: e.get(h)))
+                self.check(note, self.call(_reading(handle)))
+                self.check(note, self.call(_getting(handle)))
 
     @invariant()
     def the_list_is_in_order(self) -> None:
@@ -289,6 +289,14 @@ class NoteNames(RuleBasedStateMachine):
         assert [note.name for note in listed.notes] == [note.name for note in self.notes]
         numbers = [seq_of(note) for note in listed.notes]
         assert numbers == sorted(set(numbers))
+
+
+def _reading(name: str) -> Call:
+    return lambda e: e.read_note(name)
+
+
+def _getting(name: str) -> Call:
+    return lambda e: e.get(name)
 
 
 def _is_ours(exc: BaseException) -> bool:

@@ -107,7 +107,7 @@ async def test_writing_replaces_the_content_only(engine: Engine) -> None:
     ).memory
     after = (await engine.write_note("b", "new text")).memory
     assert (after.id, after.name, after.content) == (before.id, "a", "new text")
-    assert after.metadata == before.metadata | {"citation": "new text"}
+    assert after.metadata == {**before.metadata, "citation": "new text"}
     assert after.created_at == before.created_at
     assert [hit.memory.id for hit in (await engine.search("new text")).hits] == [after.id]
 
@@ -163,7 +163,7 @@ async def test_a_note_stays_one(engine: Engine) -> None:
         assert await refused(engine.update_memory("a", metadata=own)) == "metadata_reserved"
         assert await refused(engine.store("y", metadata=own)) == "metadata_reserved"
     done = await engine.update_memory("b", metadata={"tags": ["t"]}, replace_metadata=True)
-    assert done.memory.metadata == note.metadata | {"tags": ["t"]}
+    assert done.memory.metadata == {**note.metadata, "tags": ["t"]}
 
 
 async def test_an_equal_fact_is_not_part_of_a_note(engine: Engine) -> None:
