@@ -86,14 +86,21 @@ class Writer:
 
 
 @contextmanager
-def open_reader(path: Path) -> Iterator[Reader]:
-    """A reader of this file. The user may name a link, but only to a regular file: reading a pipe
+def open_export(path: Path) -> Iterator[IO[bytes]]:
+    """The file at this path. The user may name a link, but only to a regular file: reading a pipe
     would block. Raises InvalidInput."""
     try:
         raw = os.fdopen(files.open_file(path, os.O_RDONLY, named=True), "rb")
     except OSError as exc:
         raise _unreadable(str(path), exc) from exc
     with raw:
+        yield raw
+
+
+@contextmanager
+def open_reader(path: Path) -> Iterator[Reader]:
+    """A reader of this file. Raises InvalidInput."""
+    with open_export(path) as raw:
         yield Reader(raw, str(path))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from memoryd.errors import InvalidInput
-from memoryd.model import CONFIDENCE, CONTEXT_NAME, FOREIGN_ID, Memory, confidence
+from memoryd.model import CONFIDENCE, CONTEXT_NAME, FOREIGN_ID, Memory, MemoryType, confidence
 
 KIND, SOURCE, TAGS, CATEGORY = "kind", "source", "tags", "category"
 FILES, MODULES = "related_files", "related_modules"
@@ -25,6 +25,9 @@ RELATIONS = ("required_with", "conflicts_with", "validates", SUPERSEDES, "derive
 USES, LAST_USED_AT, CONFIRMED_AT = "uses", "last_used_at", "confirmed_at"
 NEEDS_REVIEW, REVIEW_REASON, USER_VERIFIED = "needs_review", "review_reason", "user_verified"
 DEPRECATED_AT = "deprecated_at"
+ALIASES, SEQ = "aliases", "seq"  # of a note
+NOTE, ARCHIVE = "note", "archive"
+NOTE_KINDS = (NOTE, ARCHIVE)
 NAME = "name"  # a field of the memory; it counts as a word and is read like these
 
 # Known kinds: days after which half of the confidence is left; None: it does not decay.
@@ -56,6 +59,7 @@ DEFAULT_CONFIDENCE = 0.8
 MAX_CITATION = 40
 MAX_KIND = 50
 MAX_ITEMS = 100  # of a list
+MAX_ALIAS = 200  # characters, as of a name
 MAX_TEXT = 500  # characters of a text, and of each text of a list
 
 # What counts as words of a memory, beside its text.
@@ -133,6 +137,11 @@ SYSTEM_RULES: dict[str, Rule] = {
     USER_VERIFIED: _TRUE,
     SUPERSEDED_BY: _IDS,
     DEPRECATED_AT: _MOMENT,
+    ALIASES: (
+        lambda value: _is_list(value, lambda item: _is_text(item, MAX_ALIAS)),
+        f"a list of at most {MAX_ITEMS} names",
+    ),
+    SEQ: (lambda value: type(value) is int and 0 < value < 2**53, "a whole number above 0"),
 }
 SYSTEM_KEYS = tuple(SYSTEM_RULES)
 
@@ -254,3 +263,29 @@ def ids_of(memory: Memory, key: str) -> list[str]:
 def related_ids(memory: Memory) -> set[str]:
     """Every id in one of its relations, `superseded_by` included."""
     return {id for key in (*RELATIONS, SUPERSEDED_BY) for id in ids_of(memory, key)}
+
+
+def is_note(memory: Memory) -> bool:
+    """Whether it is a note: a fact with a name and a number, of kind note or archive, that does not
+    expire."""
+    lasts = memory.type is MemoryType.FACT and memory.expires_at is None
+    return (
+        lasts and memory.name is not None and kind_of(memory) in NOTE_KINDS and seq_of(memory) > 0
+    )
+
+
+def seq_of(memory: Memory) -> int:
+    """The number of a note: higher than that of every older one. 0 if it has none."""
+    value = memory.metadata.get(SEQ)
+    return value if type(value) is int else 0
+
+
+def aliases_of(memory: Memory) -> list[str]:
+    return texts_of(memory, ALIASES)
+
+
+def handles_of(memory: Memory) -> list[str]:
+    """Its name, and of a note its aliases too."""
+    if memory.name is None:
+        return []
+    return [memory.name, *aliases_of(memory)] if is_note(memory) else [memory.name]

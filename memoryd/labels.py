@@ -13,6 +13,7 @@ import unicodedata
 from memoryd.normalise import normalized
 
 VARIATIONS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # they only choose a glyph
+ACCENTS = re.compile("[\u0300-\u036f]")  # of Latin, Greek and Cyrillic; other marks are letters
 # Invisible characters that are letters by category.
 UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -28,6 +29,12 @@ def normal_name(text: str) -> str:
     """The normal form of a name: full-width letters, ligatures and special spaces become plain ones
     (NFKC), and surrounding spaces are removed."""
     return VARIATIONS.sub("", normalized("NFKC", text)).strip()
+
+
+def folded_name(text: str) -> str:
+    """What names that differ only in case, accents and spaces have in common."""
+    plain = ACCENTS.sub("", normalized("NFKD", normal_name(text))).casefold()
+    return " ".join(normalized("NFKC", ACCENTS.sub("", normalized("NFKD", plain))).split())
 
 
 def normal_key(text: str) -> str:

@@ -46,13 +46,17 @@ def settings_page() -> str:
 
 def cli_page() -> str:
     """The help of the command and of each verb."""
-    top = parser()
-    page = ["# Command line", "", *_help(top)]
-    for action in top._actions:
+    return "\n".join(["# Command line", "", *_help(top := parser()), *_verbs(top, "##")]) + "\n"
+
+
+def _verbs(part: argparse.ArgumentParser, level: str) -> list[str]:
+    """The help of each verb of a parser, and of its own verbs below it."""
+    page: list[str] = []
+    for action in part._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for name, verb in action.choices.items():
-                page += ["", f"## memoryd {name}", "", *_help(verb)]
-    return "\n".join(page) + "\n"
+            for verb in action.choices.values():
+                page += ["", f"{level} {verb.prog}", "", *_help(verb), *_verbs(verb, f"{level}#")]
+    return page
 
 
 def _help(part: argparse.ArgumentParser) -> list[str]:

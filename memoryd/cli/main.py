@@ -20,6 +20,7 @@ from memoryd.cli import options as values
 from memoryd.cli.options import Parser, UsageError
 from memoryd.cli.output import complain, use_any_terminal
 from memoryd.errors import MemorydError
+from memoryd.formats import FORMATS
 from memoryd.toolsets import TOOLSETS
 
 WRONG_USAGE = 2
@@ -88,6 +89,7 @@ def parser() -> Parser:
     _add_memory_verbs(verbs)
     _add_managing_verbs(verbs)
     _add_project_verbs(verbs)
+    _add_note_verbs(verbs)
     _add_store_verbs(verbs)
     _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
@@ -151,6 +153,7 @@ def _add_memory_verbs(verbs: Verbs) -> None:
     search.add_argument(
         "--include-superseded", action="store_true", default=None, help="also what is superseded"
     )
+    search.add_argument("--mode", metavar="MODE", help="words: by words alone, and all that match")
     search.add_argument("--explain", action="store_true", default=None, help="show the reasons")
     _add_filter(search)
     _add_metadata(store)
@@ -195,6 +198,34 @@ def _add_managing_verbs(verbs: Verbs) -> None:
     _add_json(listed, update, pin, unpin, edit, chain)
 
 
+def _add_note_verbs(verbs: Verbs) -> None:
+    notes = _add(verbs, "notes", "notes:list_notes", "keep texts under unique names")
+    actions = notes.add_subparsers(metavar="ACTION", help="without it: list")
+    add = _add(actions, "add", "notes:add", "add a note under a new name")
+    read = _add(actions, "read", "notes:read", "show a note")
+    write = _add(actions, "write", "notes:write", "replace the content of a note")
+    rename = _add(actions, "rename", "notes:rename", "give a note another name")
+    alias = _add(actions, "alias", "notes:alias", "give a note one more name")
+    unalias = _add(actions, "unalias", "notes:unalias", "take an alias away from its note")
+    remove = _add(actions, "remove", "notes:remove", "delete a note with its aliases")
+    listed = _add(actions, "list", "notes:list_notes", "list the notes, oldest first")
+    for action in (add, read, write, rename, alias, remove):
+        action.add_argument("name", metavar="NAME", help="in any case; an alias means its note")
+    for action in (add, write):
+        action.add_argument("content", metavar="CONTENT", help="the text; - reads it from stdin")
+    add.add_argument("--alias", action="append", metavar="NAME", help="may be repeated")
+    add.add_argument("--kind", default="note", help="note (default) or archive")
+    _add_metadata(add)
+    rename.add_argument("new_name", metavar="NEW_NAME")
+    rename.add_argument("--keep-alias", action="store_true", help="the old name stays as an alias")
+    for action in (alias, unalias):
+        action.add_argument("alias", metavar="ALIAS")
+    listed.add_argument("--kind", metavar="KIND", help="only note or archive")
+    listed.add_argument("--limit", type=values.whole, metavar="N", help="how many at most")
+    listed.add_argument("--after", type=values.whole, metavar="SEQ", help="those after this number")
+    _add_json(notes, add, read, write, rename, alias, unalias, remove, listed)
+
+
 def _add_governing_verbs(verbs: Verbs) -> None:
     forget = _add(verbs, "forget", "forget:forget", "delete memories for good")
     forget.add_argument("memories", metavar="ID_OR_NAME", nargs="*")
@@ -206,10 +237,23 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--dry-run", action="store_true", help="only say what would be forgotten")
     forget.add_argument("--purge", action="store_true", help="erase them from the files too")
-    export = _add(verbs, "export", "transfer:export", "write memories to a file of JSON lines")
+    export = _add(verbs, "export", "transfer:export", "write memories to a file")
+    export.add_argument("file", metavar="FILE", nargs="?", help="without it, or with -, to stdout")
+    export.add_argument("--output", metavar="FILE", help="the same as FILE")
     export.add_argument(
-        "file", metavar="FILE", nargs="?", default="-", help="without it, or with -, to stdout"
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="JSON lines (default), JSON, Markdown, or the durable facts as a block of a "
+        "CLAUDE.md, which is replaced in FILE if it exists",
     )
+    for field in ("kind", "tag"):
+        export.add_argument(
+            f"--{field}",
+            action="append",
+            metavar=field.upper(),
+            help=f"only of this {field}; may be repeated for any of them",
+        )
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     _add_filter(export)
@@ -220,7 +264,13 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         "read memories from an export, a backup or ChromaDB",
     )
     imported.add_argument(
-        "file", metavar="FILE", nargs="?", help="an export or a backup; - reads stdin"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="an export, a backup, or a Markdown file with lists; - reads stdin",
+    )
+    imported.add_argument(
+        "--format", choices=FORMATS, help="without it, recognised by content and name"
     )
     imported.add_argument(
         "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"

@@ -124,6 +124,7 @@ async def _search(options: argparse.Namespace) -> Page:
             max_tokens=options.max_tokens,
             explain=options.explain,
             include_superseded=options.include_superseded,
+            mode=options.mode,
         )
 
 

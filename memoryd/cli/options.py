@@ -27,6 +27,7 @@ SENTENCES = (
     (r"argument ([^:]+): (.+)", r"\1: \2."),
 )
 LOG_LEVELS = ("debug", "info", "warning", "error")  # of `log.level`, the least important first
+FIELD_FLAGS = {"kind": "kind", "tag": "tags"}  # flags, and keys of `fields`
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -107,16 +108,27 @@ def selection(options: argparse.Namespace) -> dict[str, Any]:
     given = {
         "memory_type": options.type,
         "session_id": options.session,
-        "metadata": _all_of(
-            dict(options.metadata) if options.metadata is not None else None,
-            options.filter,
-            _project_filter(options),
-        ),
+        "metadata": _metadata_filter(options),
         "since": options.since,
         "until": options.until,
         "older_than": getattr(options, "older_than", None),
     }
     return {key: value for key, value in given.items() if value is not None}
+
+
+def _metadata_filter(options: argparse.Namespace) -> dict[str, Any] | None:
+    """All conditions on metadata that were given; None if there are none."""
+    parts: list[dict[str, Any]] = []
+    if options.metadata is not None:
+        parts.append(dict(options.metadata))
+    if options.filter is not None:
+        parts.append(options.filter)
+    for flag, key in FIELD_FLAGS.items():
+        if wanted := getattr(options, flag, None):
+            parts.append({key: {"$in": wanted}})
+    if (project := _project_filter(options)) is not None:
+        parts.append(project)
+    return {"$and": parts} if len(parts) > 1 else parts[0] if parts else None
 
 
 def _project_filter(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -126,12 +138,6 @@ def _project_filter(options: argparse.Namespace) -> dict[str, Any] | None:
     if options.shared:
         return {"project": {"$exists": False}}
     return None if options.project is None else {"project": normal_name(options.project)}
-
-
-def _all_of(*filters: dict[str, Any] | None) -> dict[str, Any] | None:
-    """One filter of those that are given; None if none is."""
-    given = [filter for filter in filters if filter is not None]
-    return {"$and": given} if len(given) > 1 else next(iter(given), None)
 
 
 def json_object(text: str) -> dict[str, Any]:

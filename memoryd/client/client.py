@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
+from memoryd.client.notes import Notes, SyncNotes
 from memoryd.client.projects import Projects, SyncProjects
 from memoryd.client.types import (
     Chain,
@@ -85,6 +86,7 @@ class Client:
         )
         self.projects = Projects(self._tool)
         self._timeout = timeout
+        self.notes = Notes(self._tool)
         self.session_id = session_id or str(uuid.uuid4())
 
     async def __aenter__(self) -> Self:
@@ -230,6 +232,7 @@ class SyncClient:
     def __init__(self, socket: Path | str | None = None, **options: Unpack[ClientOptions]) -> None:
         self._client = Client(socket, **options)
         self.projects = SyncProjects(self._client.projects, self._run)
+        self.notes = SyncNotes(self._client.notes, self._run)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property

@@ -78,6 +78,38 @@ class Updated(Memory):
     warnings: list[str]
 
 
+class Note(TypedDict):
+    """A note. In a list without `content` and `metadata`, but with a `citation` of the content."""
+
+    id: str
+    name: str
+    aliases: list[str]
+    seq: int
+    kind: str
+    created_at: str
+    updated_at: NotRequired[str]
+    content: NotRequired[str]
+    metadata: NotRequired[dict[str, Any]]
+    citation: NotRequired[str]
+
+
+class NoteList(TypedDict):
+    """Notes in the order in which they were added. `total`: how many there are of the kind."""
+
+    notice: str
+    notes: list[Note]
+    total: int
+
+
+class EditedNote(TypedDict):
+    """What an action did: the note as it is now, unless it was removed."""
+
+    action: str
+    changed: bool
+    warnings: list[str]
+    note: NotRequired[Note]
+
+
 class Forgotten(dict[str, Any]):
     """`{"success": ..., "id": ...}`. It is true only if the memory existed and is gone."""
 
@@ -205,6 +237,7 @@ class SearchOptions(TypedDict, total=False):
     explain: bool | None
     include_superseded: bool | None
     project: str | None
+    mode: str | None
 
 
 class ListOptions(TypedDict, total=False):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import manage, owner, projects, render
+from memoryd.doors import manage, notes, owner, projects, render
 from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
@@ -35,7 +35,7 @@ ANSWER_CHARS = 400_000  # of recalled text in one answer
 SESSION, OWN_PROJECT = "session_id", "own_project"
 # Arguments of search_memories that the schema does not show: few need them, and every agent would
 # have to read them. An agent can filter by `superseded_by` and `project`.
-UNLISTED = {"include_superseded", "project"}
+UNLISTED = {"include_superseded", "mode", "project"}
 
 
 class UnknownTool(InvalidInput):
@@ -62,11 +62,12 @@ class Tools:
             "update_memory": manage.update_memory,
             "memory_chain": manage.memory_chain,
             "list_projects": projects.list_projects,
+            "read_notes": notes.read_notes,
             **owner.CALLS,
         }
         self._counted_calls: dict[
             str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]
-        ] = {"forget_memories": manage.forget_memories}
+        ] = {"forget_memories": manage.forget_memories, "edit_notes": notes.edit_notes}
         self._session_calls: dict[
             str, Callable[[Engine, Arguments, Session], Awaitable[Arguments]]
         ] = {

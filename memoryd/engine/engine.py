@@ -28,6 +28,7 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.notes import Notes
 from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
@@ -78,6 +79,16 @@ class Engine:
 
         updates = Updates(parts, memories)
         self.update_memory = updates.update_memory
+
+        notes = Notes(parts, memories, updates)
+        self.add_note = notes.add_note
+        self.read_note = notes.read_note
+        self.write_note = notes.write_note
+        self.rename_note = notes.rename_note
+        self.alias_note = notes.alias_note
+        self.unalias_note = notes.unalias_note
+        self.remove_note = notes.remove_note
+        self.list_notes = notes.list_notes
 
         self._windows = windows = Windows(parts, memories, updates)
         self.add_turn = windows.add_turn

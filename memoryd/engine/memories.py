@@ -17,17 +17,20 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import assigned, settled
 from memoryd.engine.relations import check_relations
 from memoryd.engine.secrecy import secret_fields, without_secrets
+from memoryd.engine.sessions.note_rules import check_stays_note
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.fields import (
     SUPERSEDED_BY,
     SUPERSEDES,
     completed,
+    handles_of,
     ids_of,
+    is_note,
     project_of,
     related_ids,
 )
-from memoryd.labels import normal_name
+from memoryd.labels import folded_name, normal_name
 from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
 from memoryd.model import (
@@ -67,9 +70,10 @@ class Memories:
         own_project: str | None = None,
         shared: bool = False,
     ) -> Stored:
-        """Store `content`. A name replaces the memory that has it; an identical fact is stored
-        once. It is put into the project that the metadata names, else into `own_project`, that of
-        the caller, unless it is `shared`. Raises InvalidInput."""
+        """Store `content`. A name replaces the memory that has it, and the name or an alias of a
+        note means the note; an identical fact is stored once. It is put into the project that the
+        metadata names, else into `own_project`, that of the caller, unless it is `shared`. Raises
+        InvalidInput."""
         place = await self.get(name) if name else None
         return await self._remember(
             content,
@@ -262,6 +266,8 @@ class Memories:
                 continue  # searches do not find it, so what is stored now must not be part of it
             if project_of(twin) != project_of(asked):
                 continue  # what one project knows is not changed by another
+            if is_note(twin):
+                continue  # it is changed by its name only
             may_be_named = twin.name is None and named is None
             if (asked.name in (None, twin.name) or may_be_named) and not is_expired(twin, now):
                 return twin
@@ -285,6 +291,9 @@ def _replacement(place: Memory, asked: Memory) -> Stored:
         metadata=check_metadata(kept | dict(asked.metadata)),
     )
     memory = replace(memory, metadata=completed(memory, place))
+    if is_note(place):  # `asked` may have an alias of it
+        memory = replace(memory, name=place.name)
+        check_stays_note(place, memory)
     return Stored(memory, replaced=place.content != asked.content)
 
 
@@ -314,12 +323,13 @@ def lock_keys(before: Memory | None, after: Memory) -> set[str]:
 
 
 def name_key(name: str) -> str:
-    return f"2:{name}"
+    """Of a name, and of all that are equal to it among notes."""
+    return f"2:{folded_name(name)}"
 
 
 def keys_of(memory: Memory) -> list[str]:
-    """The keys to lock to store this memory: its name, and its text if it is a fact."""
-    keys = [name_key(memory.name)] if memory.name else []
+    """The keys to lock to store this memory: its names, and its text if it is a fact."""
+    keys = [name_key(handle) for handle in handles_of(memory)]
     if memory.type is MemoryType.FACT:
         keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
     return keys

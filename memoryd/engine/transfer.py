@@ -20,10 +20,11 @@ from memoryd.engine.memories import id_key, keys_of
 from memoryd.engine.parts import Parts
 from memoryd.engine.relations import with_superseding
 from memoryd.engine.secrecy import secret_fields, without_secrets
+from memoryd.engine.sessions.note_rules import check_imported
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
-from memoryd.fields import project_of
+from memoryd.fields import handles_of, is_note, project_of
 from memoryd.model import (
     FOREIGN_ID,
     MICRO,
@@ -165,12 +166,13 @@ class Imports:
         return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
 
     def _rivals(self, memory: Memory, foreign: bool) -> list[Memory]:
-        """The unexpired memories with its id or name, and identical facts of the same name and
-        project unless it is `foreign`."""
+        """The unexpired memories with its id or name, or with an alias of a note, and identical
+        facts of the same name and project unless it is `foreign`."""
         index, now = self._parts.index, self._parts.clock()
         found = [index.get(memory.id)]
-        if memory.name is not None:
-            found += index.all_named(memory.name)
+        for handle in handles_of(memory):
+            alike = index.named_alike(handle) if is_note(memory) else index.all_named(handle)
+            found += alike
         if memory.type is MemoryType.FACT and not foreign:
             twins = index.facts(memory.content, memory.session_id)
             mine = (memory.name, project_of(memory))
@@ -194,7 +196,7 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         raise _refused("created_at is missing.")
     expires, pinned = _instant(fields["expires_at"], "expires_at"), fields.get("pinned", False)
     pinned = checks.flag(pinned, "pinned")
-    return Memory(
+    memory = Memory(
         id=id,
         type=parse_type(fields["type"]),
         content=checks.content(fields["content"], max_bytes),
@@ -206,6 +208,8 @@ def memory_from(fields: object, max_bytes: int) -> Memory:
         pinned=pinned,
         updated_at=_instant(fields.get("updated_at"), "updated_at"),
     )
+    check_imported(memory)
+    return memory
 
 
 def _instant(value: object, what: str) -> float | None:

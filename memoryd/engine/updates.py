@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from memoryd.engine import checks, commits, relations
 from memoryd.engine.memories import Memories, checked_name, lock_keys, name_key, settled_expiry
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import without_secrets
+from memoryd.engine.sessions.note_rules import (
+    check_handles_are_free,
+    check_stays_note,
+    with_aliases,
+)
 from memoryd.engine.turn_keys import OWN_KEYS, user_metadata
 from memoryd.errors import InvalidInput
-from memoryd.fields import completed
+from memoryd.fields import KIND, SEQ, aliases_of, completed, is_note
 from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
 from memoryd.model import Memory, Updated, identical, is_expired, parse_type
@@ -35,12 +40,19 @@ class Change:
     expires_at: object = None
     resets_expiry: bool = False
 
+    @property
+    def names(self) -> Sequence[str]:
+        name = self.fields.get("name")
+        return [name] if name else []
+
     def applied(self, before: Memory, parts: Parts) -> Memory:
         """The memory after the change. Raises InvalidInput."""
         after = replace(before, **self.fields)
         if self.metadata is not None:
             after = replace(after, metadata=self._metadata(before.metadata))
         after = replace(after, metadata=completed(after, before))
+        if is_note(before):  # its new name may be one of its aliases
+            after = with_aliases(after, aliases_of(after))
         return replace(after, expires_at=self._expiry(before, after, parts))
 
     def _metadata(self, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,7 +60,8 @@ class Change:
         write."""
         given = self.metadata or {}
         if self.replace_metadata:
-            kept = {key: value for key, value in before.items() if key in OWN_KEYS}
+            own = (*OWN_KEYS, KIND) if SEQ in before else OWN_KEYS
+            kept = {key: value for key, value in before.items() if key in own}
             return {**kept, **given}
         removed = {key for key, value in given.items() if value is None}
         merged = {**before, **given}
@@ -65,6 +78,17 @@ class Change:
         if ends is None or ends > now:
             return ends
         return settled_expiry(after.type, now, None, after.pinned, parts)
+
+
+class AnyChange(Protocol):
+    """What `Updates.change` applies: a change of fields, or one of a note."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names that the memory gets by it."""
+
+    def applied(self, before: Memory, parts: Parts) -> Memory:
+        """The memory after the change; called again if it was changed meanwhile."""
 
 
 class Updates:
@@ -113,33 +137,34 @@ class Updates:
             replace_metadata=checks.flag(replace_metadata, "replace_metadata"),
             expires_at=expires_at,
         )
-        done = await self._change(found, change)
+        done = await self.change(found, change)
         return replace(done, warnings=warnings)
 
     async def mark(self, memory: Memory, metadata: Mapping[str, Any]) -> None:
         """Merge our own keys into the metadata of a message. Raises NotFound."""
-        await self._change(memory, Change({}, metadata), stamp=False)
+        await self.change(memory, Change({}, metadata), stamp=False)
 
-    async def _change(self, found: Memory, change: Change, *, stamp: bool = True) -> Updated:
+    async def change(self, found: Memory, change: AnyChange, *, stamp: bool = True) -> Updated:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
         async with self._parts.gate.passing():
             return await self._write(found, change, stamp=stamp)
 
-    async def _write(self, found: Memory, change: Change, *, stamp: bool) -> Updated:
+    async def _write(self, found: Memory, change: AnyChange, *, stamp: bool) -> Updated:
         parts = self._parts
         wanted = change.applied(found, parts)
         embedded = None
         if self._read(wanted) != self._read(found):
             embedded = Record(wanted, await commits.embed(parts, wanted))
-        name = change.fields.get("name")
+        names = set(map(name_key, change.names))
         while True:
             keys = lock_keys(found, change.applied(found, parts))
-            async with parts.locks.hold({*keys, *([name_key(name)] if name else [])}):
+            async with parts.locks.hold(keys | names):
                 before = await self._memories.existing(found.id)
                 after = change.applied(before, parts)
                 if not lock_keys(before, after) <= keys:
                     found = before  # its relations changed meanwhile: lock others
                     continue
+                check_stays_note(before, after)
                 _check_name_is_free(after, parts)
                 if identical(after, before):
                     return Updated(before, changed=False)
@@ -195,6 +220,8 @@ def _cleared(clear: object, given: Mapping[str, Any], expires_at: object) -> dic
 
 
 def _check_name_is_free(memory: Memory, parts: Parts) -> None:
+    if is_note(memory):
+        check_handles_are_free(parts.index, memory, parts.clock())
     other = parts.index.named(memory.name) if memory.name else None
     if other and other.id != memory.id and not is_expired(other, parts.clock()):
         raise InvalidInput(

@@ -30,6 +30,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "clear_context": {"session_id": "s"},
     "update_memory": {"memory_id": "kept", "content": "planted"},
     "forget_memories": {"memory_type": "fact", "confirm": 1},
+    "edit_notes": {"action": "add", "name": "planted", "content": "planted"},
 }
 
 
@@ -73,7 +74,8 @@ def code(answer: Any) -> str:
 
 
 def test_every_tool_that_is_not_marked_as_reading_is_refused() -> None:
-    assert sorted(READING) == ["get_context", "list_memories", "memory_chain", "search_memories"]
+    reading = ["get_context", "list_memories", "memory_chain", "read_notes", "search_memories"]
+    assert sorted(READING) == reading
     assert sorted({tool.name for tool in TOOLS} - READING) == sorted(ARGUMENTS)
 
 

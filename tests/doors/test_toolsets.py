@@ -26,6 +26,7 @@ from tests.doors.test_surface import keys_in, undeclared
 from tests.processes import environment
 
 MANAGE = ["list_memories", "update_memory", "memory_chain", "list_projects", "forget_memories"]
+NOTES = ["read_notes", "edit_notes"]
 DOORS = ["unix", "stdio", "http"]
 
 
@@ -42,7 +43,8 @@ async def names(client: Client) -> list[str]:
         ("core", NAMES),
         ("manage", MANAGE),
         ("manage,core", NAMES + MANAGE),
-        ("all", NAMES + MANAGE),
+        ("notes", NOTES),
+        ("all", NAMES + MANAGE + NOTES),
     ],
 )
 async def test_a_client_sees_the_toolsets_that_it_asked_for(
@@ -281,6 +283,7 @@ def test_each_toolset_has_a_budget(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(BY_TOOLSET["core"]) == 6
     assert sizes["core"] < 1500
     assert sizes["manage"] < 1600
+    assert sizes["notes"] < 700
 
 
 def test_the_shim_refuses_an_unknown_toolset(tmp_path: Path) -> None:

@@ -18,13 +18,14 @@ import numpy as np
 
 from memoryd.engine.filters import MISSING, Condition, Field, Filter, OneOf, combined
 from memoryd.engine.index.columns import Columns, Mask
+from memoryd.engine.index.names import Names
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
 from memoryd.engine.index.relations import Relations
 from memoryd.engine.index.turns import GrowingArray, Numbers, Speakers, Turns
 from memoryd.engine.index.vectors import VectorTable
 from memoryd.engine.index.view import Layout, View
 from memoryd.engine.index.words import WordIndex
-from memoryd.fields import SUPERSEDES, ids_of
+from memoryd.fields import SUPERSEDES, ids_of, seq_of
 from memoryd.model import Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
 
@@ -57,8 +58,7 @@ class Index:
         self.relations = Relations(self.get)
         self._pending: set[int] = set()  # slots of memories without a vector
         self._ids: dict[str, int] = {}
-        self._names: dict[str, int] = {}  # the slot of the newest memory with a name
-        self._also_named: dict[str, list[int]] = {}  # the slots of others with it, older first
+        self.names = Names()
         self._facts: dict[bytes, set[int]] = {}
         self.slot_versions: SlotVersions[Entry] = SlotVersions()
         self._layout: Layout | None = None
@@ -105,13 +105,21 @@ class Index:
         return None if entry is None else entry.revision
 
     def named(self, name: str) -> Memory | None:
-        return self._memory(self._names.get(name))
+        """The note with this name or alias, else the newest memory with exactly this name."""
+        return next(iter(self.all_named(name)), None)
 
     def all_named(self, name: str) -> list[Memory]:
-        """The newest memory with this name, and others: one that has expired, or one whose
-        replacement was interrupted."""
-        slots = [self._names.get(name), *self._also_named.get(name, ())]
-        return [memory for slot in slots if (memory := self._memory(slot))]
+        """The same, and others: one that has expired, or one whose replacement was interrupted."""
+        return self._memories(self.names.of(name))
+
+    def named_alike(self, name: str) -> list[Memory]:
+        """All memories whose name, or whose alias, differs from this name at most in case and
+        accents."""
+        return self._memories(self.names.alike(name))
+
+    def notes(self) -> list[Memory]:
+        """All notes, in the order in which they were added."""
+        return sorted(self._memories(self.names.notes()), key=lambda note: (seq_of(note), note.id))
 
     def facts(self, content: str, session_id: str | None) -> list[Memory]:
         """The facts with exactly this content in this session; they may differ in name."""
@@ -175,8 +183,7 @@ class Index:
         self._turns.put(slot, memory, rows)
         self._speakers.put(slot, who(memory))
         self._ids[memory.id] = slot
-        if memory.name is not None:
-            self._take_name(memory.name, slot)
+        self.names.put(slot, memory)
         self.relations.put(memory)
         self._settle_superseded(memory.id, *ids_of(memory, SUPERSEDES))
         if memory.type is MemoryType.FACT:
@@ -199,8 +206,7 @@ class Index:
         self._columns.clear(slot, memory)
         self.relations.remove(memory)
         self._settle_superseded(*ids_of(memory, SUPERSEDES))
-        if memory.name is not None:
-            self._release_name(memory.name, slot)
+        self.names.remove(slot, memory)
         key = fact_key(memory.content, memory.session_id)
         self._facts.get(key, set()).discard(slot)
         if not self._facts.get(key, True):
@@ -213,22 +219,6 @@ class Index:
         for id in ids:
             if (slot := self._ids.get(id)) is not None:
                 self._columns.superseded(slot, self.relations.superseded_until(id))
-
-    def _take_name(self, name: str, slot: int) -> None:
-        if (before := self._names.get(name)) is not None:
-            self._also_named.setdefault(name, []).append(before)
-        self._names[name] = slot
-
-    def _release_name(self, name: str, slot: int) -> None:
-        others = self._also_named.get(name, [])
-        if self._names[name] != slot:
-            others.remove(slot)
-        elif others:
-            self._names[name] = others.pop()
-        else:
-            del self._names[name]
-        if not others:
-            self._also_named.pop(name, None)
 
     def view(
         self,
@@ -304,6 +294,9 @@ class Index:
     def slot(self, id: str) -> int | None:
         """The slot of a memory; None if there is none."""
         return self._ids.get(id)
+
+    def _memories(self, slots: Iterable[int]) -> list[Memory]:
+        return [memory for slot in slots if (memory := self._memory(slot))]
 
     def _memory(self, slot: int | None) -> Memory | None:
         entry = None if slot is None else self._entries[slot]

@@ -66,6 +66,7 @@ class SearchState:
     store: Store
     settings: SearchSettings
     times: AskedTimes = NO_TIMES
+    words_only: bool = False  # rank by words alone
     max_tokens: int | None = None
     own_project: str | None = None
     reranking: Reranking | None = None
@@ -151,6 +152,8 @@ async def fuse(state: SearchState) -> bool:
 
 def _ranked(state: SearchState, view: View) -> rank.Ranked:
     """Compute both signals and fuse them. Runs on a thread."""
+    if state.words_only:
+        return rank.by_words(view, state.candidate_count)
     pool = max(rank.POOL, state.candidate_count)
     signals = view.signals(state.vector, state.slot_cosines, pool)
     return rank.fuse(view, signals, state.settings, state.candidate_count)
@@ -267,3 +270,4 @@ def _rerank_text(candidate: Candidate) -> str:
 
 
 STEPS: tuple[Step, ...] = (gather, fuse, boost, rerank, pack)
+WORD_STEPS: tuple[Step, ...] = (gather, fuse, pack)

@@ -92,6 +92,19 @@ def fuse(view: View, signals: Signals, settings: SearchSettings, count: int) -> 
     return Ranked(slots[best], keys[best], parts, exact.best_rows(slots[best]))
 
 
+def by_words(view: View, count: int) -> Ranked:
+    """Rank the allowed slots by their words alone, without any boost; the best `count` of those
+    that have a word of the query."""
+    signals = view.signals(None)
+    slots = np.flatnonzero((signals.words > 0.0) & view.allowed)
+    best = slots[largest(signals.words[slots], count)]
+    keys = signals.words[best]
+    parts = np.zeros((len(best), 6), dtype=np.float32)
+    parts[:, 1] = keys
+    exact = view.exact(signals, np.sort(best))
+    return Ranked(best, keys, parts, exact.best_rows(best) if best.size else best)
+
+
 def _best(view: View, signal: Floats, count: int, least: float = 0.0) -> NDArray[np.intp]:
     """The `count` allowed slots with the highest values, highest first. At least `count` values
     must be above `least`, unless it is 0."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import tzinfo
 from typing import Any
 
 from memoryd.engine import checks
@@ -14,14 +15,15 @@ from memoryd.engine.index.vectors import Floats
 from memoryd.engine.listing import Listing
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import narrowed
-from memoryd.engine.search.dates import asked_times
+from memoryd.engine.search.dates import NO_TIMES, asked_times
 from memoryd.engine.search.fold import did_not_fit, within
-from memoryd.engine.search.pipeline import STEPS, SearchState, run, timed
+from memoryd.engine.search.pipeline import STEPS, WORD_STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
 from memoryd.fields import PROJECT, SUPERSEDED_BY
 from memoryd.model import Hit, Page
 
+BOTH, WORDS = "both", "words"  # modes: by meaning and words, by words alone
 NO_WORDS = "The query contains no word to search for."
 UNKNOWN = "The embedding model does not know most words of the query."
 BY_WORDS = "Results are by words only."
@@ -51,6 +53,7 @@ class Search:
         include_superseded: bool = False,
         project: str | None = None,
         own_project: str | None = None,
+        mode: str = BOTH,
     ) -> Page:
         """The best matches, best first; never an expired memory, and a superseded one only with
         `include_superseded` or a filter on `superseded_by`. Without a query, but with a filter: the
@@ -59,16 +62,17 @@ class Search:
         `since` and `until` bound the time of creation: since <= created_at < until.
         `max_tokens` bounds the whole answer; `explain` adds the parts of each score. `project`
         finds only memories of this project; those of `own_project`, the caller's, get a small
-        boost. Raises InvalidInput.
+        boost. `mode` `words`: by words alone (BM25), and all that have one unless `min_score` is
+        given. Raises InvalidInput.
         """
         settings = self._parts.search
         limit = checks.limit(settings.limit if limit is None else limit)
-        min_score = checks.min_score(settings.min_score if min_score is None else min_score)
+        least = 0.0 if _checked_mode(mode) == WORDS else settings.min_score
+        min_score = checks.min_score(least if min_score is None else min_score)
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
-        zone = self._parts.lifetimes.zone
         where = narrowed(metadata, project)
-        filter = asked_filter(zone, memory_type, session_id, where, since, until)
+        filter = asked_filter(self._zone, memory_type, session_id, where, since, until)
         own = checks.label(own_project, PROJECT)
         _check_order(filter)
         is_filtered = filter != Filter()
@@ -77,7 +81,8 @@ class Search:
             filter = replace(filter, hides_superseded=True)
         if is_filtered and (query is None or query == "" or query.isspace()):
             return await self._newest(filter, limit, budget)
-        state = await self._best(checks.query(query), filter, limit, min_score, budget, own)
+        bounds = (limit, min_score, budget, own)
+        state = await self._best(checks.query(query), filter, *bounds, words_only=mode == WORDS)
         return _page(state, explain=explain)
 
     async def _best(
@@ -88,6 +93,8 @@ class Search:
         min_score: float,
         budget: int | None,
         own_project: str | None,
+        *,
+        words_only: bool,
     ) -> SearchState:
         """The finished search for a query."""
         parts = self._parts
@@ -96,7 +103,7 @@ class Search:
         timings: dict[str, float] = {}
         async with parts.gate.passing():
             if words:
-                vector, warnings = await self._vector(text, timings)
+                vector, warnings = (None, []) if words_only else await self._vector(text, timings)
             # Wait before the view is taken, not after: fewer writes come in between.
             async with turn():
                 now = parts.clock()  # read after all waiting: nothing that expired is returned
@@ -105,7 +112,8 @@ class Search:
                     vector=vector,
                     terms=words,
                     numbers=digits,
-                    times=asked_times(text, now, parts.lifetimes.zone),
+                    times=NO_TIMES if words_only else asked_times(text, now, self._zone),
+                    words_only=words_only,
                     filter=filter,
                     now=now,
                     limit=limit,
@@ -119,8 +127,12 @@ class Search:
                     warnings=warnings,
                     timings=timings,
                 )
-                await run(state, STEPS)
+                await run(state, WORD_STEPS if words_only else STEPS)
         return state
+
+    @property
+    def _zone(self) -> tzinfo | None:
+        return self._parts.lifetimes.zone
 
     async def _newest(self, filter: Filter, limit: int, budget: int | None) -> Page:
         hits = [Hit(memory, 1.0) for memory in await self._listing.newest(filter, limit)]
@@ -163,6 +175,16 @@ def _page(state: SearchState, *, explain: bool) -> Page:
     warnings = tuple(dict.fromkeys(state.warnings))  # a step may run again
     hits = state.hits if explain else [replace(hit, why=None) for hit in state.hits]
     return Page(tuple(hits), warnings, state.timings)
+
+
+def _checked_mode(mode: object) -> str:
+    if mode not in (BOTH, WORDS):
+        raise InvalidInput(
+            f"There is no mode {str(mode)[:50]!r}.",
+            code="mode_unknown",
+            hint=f"Use {BOTH}, which is the default, or {WORDS}.",
+        )
+    return str(mode)
 
 
 def _check_order(filter: Filter) -> None:

@@ -1,0 +1,1 @@
+"""What outlives a session: notes and their names."""
