@@ -91,7 +91,6 @@ def test_an_export_can_be_chosen_by_project_kind_and_tag(run: Any, one: Daemon) 
         return sorted(memory["content"] for memory in json.loads(answer)["memories"])
 
     assert chosen("--project", "acme/web") == ["Close the pool."]
-    assert chosen("--project", "acme/web", "--project", "b") == ["Close the pool.", "Other."]
     assert chosen("--kind", "gotcha") == ["Close the pool."]
     assert chosen("--tag", "db") == ["Close the pool."]
     assert chosen("--tag", "db", "--project", "b") == []
