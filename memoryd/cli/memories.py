@@ -117,6 +117,7 @@ async def _search(options: argparse.Namespace) -> Page:
             max_tokens=options.max_tokens,
             explain=options.explain,
             include_superseded=options.include_superseded,
+            count_use=False,  # a person looks; no agent uses what is found
         )
 
 
@@ -162,14 +163,22 @@ def kept_until(memory: Memory) -> str:
 
 
 def heading(memory: Memory, now: datetime) -> str:
-    """Type, age, time left, id and name on one line."""
+    """Type, age, time left, id, name and state on one line."""
     parts = (
         f"{memory['type']:<12}",
         f"{age(memory, now):>10}, {remaining(memory, now):<11}",
         paint(memory["id"], DIM),
         clean(memory.get("name", "")),
+        *(f"({mark})" for mark in _marks(memory)),
     )
-    return "  ".join(parts).rstrip()
+    return "  ".join(part for part in parts if part).rstrip()
+
+
+def _marks(memory: Memory) -> list[str]:
+    metadata = memory["metadata"]
+    is_deprecated = memory.get("deprecated") or "deprecated_at" in metadata
+    found = {"deprecated": is_deprecated, "needs review": metadata.get("needs_review") is True}
+    return [mark for mark, holds in found.items() if holds]
 
 
 def excerpt(text: str) -> list[str]:

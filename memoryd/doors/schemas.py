@@ -37,6 +37,7 @@ HIT: Schema = {
     "passage": TEXT,
     "cut": FLAG,
     "similar": TEXTS,
+    "deprecated": FLAG,
     "why": {"type": "object", "additionalProperties": NUMBER},
 }
 
@@ -208,6 +209,7 @@ SELECTED: Schema = {
     "since": WHEN,
     "until": WHEN,
 }
+REVIEWS = ["confirm", "correct", "reject", "flag"]
 ORDERED = ["newest", "oldest", "expiring", "most_used", "least_sure"]
 
 MANAGE = (
@@ -260,6 +262,26 @@ MANAGE = (
         shape({"memory_id": {"type": "string", "description": "id or name"}}, ["memory_id"]),
         answer({"notice": TEXT, "id": TEXT, "memories": many(MEMORY | MAYBE)}),
         reads=True,
+        repeats=True,
+    ),
+    tool(
+        "review_memory",
+        "Record the user's judgement of a memory. confirm: right; correct: content is right "
+        "instead; reject: wrong, deleted for good; flag: to be reviewed, reason says why.",
+        shape(
+            {
+                "memory_id": {"type": "string", "description": "id or name"},
+                "action": {"type": "string", "enum": REVIEWS},
+                "content": TEXT,
+                "reason": TEXT,
+            },
+            ["memory_id", "action"],
+        ),
+        answer(
+            {"id": TEXT, "action": TEXT, "forgotten": FLAG, "warnings": TEXTS},
+            {"memory": shape(MEMORY | MAYBE)},
+        ),
+        destroys=True,
         repeats=True,
     ),
     tool(

@@ -27,7 +27,8 @@ MAX_IMPORTED = 2**48  # leaves enough room for later messages
 
 def user_metadata(value: object, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Checked metadata from a user. Raises InvalidInput if it sets a key of messages or of memoryd
-    to another value than in `before`, or a well-known field to a wrong one."""
+    to another value than in `before`, or a well-known field to a wrong one. With `before`, those
+    keys are left out: memoryd may change them before the user's change is applied."""
     clean = check_metadata(value)
     old = before or {}
     changed = {k: v for k, v in clean.items() if before is None or not _same(v, old.get(k))}
@@ -35,7 +36,7 @@ def user_metadata(value: object, before: Mapping[str, Any] | None = None) -> dic
         if key in OWN_KEYS:
             raise _reserved(key)
     check_fields(changed, old.get(KIND))
-    return clean
+    return clean if before is None else {k: v for k, v in clean.items() if k not in OWN_KEYS}
 
 
 def _reserved(key: str) -> InvalidInput:
