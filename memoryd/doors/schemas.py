@@ -148,7 +148,7 @@ CORE = (
     ),
     tool(
         "forget_memory",
-        "Delete one memory for good, by id or name. success is false if there was none.",
+        "Delete one memory for good. success is false if there was none.",
         shape({"memory_id": {"type": "string", "description": "id or name"}}, ["memory_id"]),
         answer({"success": FLAG, "id": TEXT}),
         destroys=True,
@@ -169,7 +169,7 @@ MESSAGE: Schema = {
 SESSION_TOOLS = (
     tool(
         "add_turn",
-        "Record one message of the conversation; it joins the context window and stays searchable.",
+        "Record one message; it joins the context window and stays searchable.",
         shape(
             {
                 "role": {"type": "string", "enum": ["user", "assistant", "system", "tool"]},

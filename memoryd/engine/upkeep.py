@@ -51,6 +51,7 @@ class Upkeep:
         self._lifecycle = lifecycle
         self._staleness = staleness
         self._started = parts.monotonic()
+        self._believed: float | None = None  # the time of this round, if it can be trusted
         self._guard = ClockGuard(
             parts.clock_record, parts.memory, parts.clock, parts.monotonic, self._newest_memory
         )
@@ -113,16 +114,16 @@ class Upkeep:
 
     async def cleanup_if_believed(self) -> int:
         """`cleanup_expired` for the loop: deletes nothing while the clock may be wrong."""
-        now = await self._guard.believed_now()
+        self._believed = now = await self._guard.believed_now()
         return 0 if now is None else await self.cleanup_expired(now)
 
     async def deprecate(self) -> int:
         """Mark memories that are deprecated, and delete those whose time is over; how many. Does
         nothing while the clock may be wrong."""
-        if self.doubt is not None:
+        if self._believed is None:
             return 0
-        marked = await self._lifecycle.mark_deprecated()
-        return marked + await self._lifecycle.drop_deprecated()
+        marked = await self._lifecycle.mark_deprecated(self._believed)
+        return marked + await self._lifecycle.drop_deprecated(self._believed)
 
     async def embed_pending(self) -> int:
         """Embed the memories that have no vector; how many have one now. Ends early if the model's

@@ -52,17 +52,17 @@ class LifecycleJobs:
         except MemorydError:
             pass  # the store is gone; so are these uses
 
-    async def mark_deprecated(self) -> int:
-        """Write `deprecated_at` where it must be, and remove it where not; how many. Call it only
-        if the clock can be trusted."""
-        below, now = self._parts.lifecycle.deprecated_below, self._parts.clock()
+    async def mark_deprecated(self, now: float) -> int:
+        """Write `deprecated_at` where it must be, and remove it where not; how many. `now`: a time
+        that can be trusted."""
+        below = self._parts.lifecycle.deprecated_below
         wrong = await in_thread(_wrongly_marked, list(self._parts.index), now, below)
         return await rewrite(self._parts, wrong, lambda memory: marked(memory, now, below))
 
-    async def drop_deprecated(self) -> int:
-        """Delete deprecated memories of machines whose time is over; how many. Call it only if the
-        clock can be trusted."""
-        settings, now = self._parts.lifecycle, self._parts.clock()
+    async def drop_deprecated(self, now: float) -> int:
+        """Delete deprecated memories of machines whose time is over; how many. `now`: a time that
+        can be trusted."""
+        settings = self._parts.lifecycle
         rule = (now, settings.deprecated_below, settings.deprecated_days)
 
         def holds(memory: Memory | None) -> bool:
