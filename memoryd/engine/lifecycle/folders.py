@@ -20,8 +20,9 @@ class ProjectFolders:
             return None
         folder = self._known.get(project, Path(project))
         try:
-            if not folder.is_absolute() or next(os.scandir(folder), None) is None:
+            if not folder.is_absolute():
                 return None
-            return folder.resolve()
+            with os.scandir(folder) as found:
+                return folder.resolve() if next(found, None) else None
         except (OSError, ValueError, RuntimeError):
             return None

@@ -12,8 +12,9 @@ import os
 import re
 import stat
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,8 @@ class Staleness:
         ids = (ids[start:] + ids[:start])[:CHECKED]
         self._last = ids[-1] if ids else ""
         self._fresh = {id: key for id, key in self._fresh.items() if id in asked}
-        looked = [one for id in ids if (one := self._look(asked[id])).files]
+        folder_of = cache(self._folders.folder_of)
+        looked = [one for id in ids if (one := _looked_at(asked[id], folder_of)).files]
         answers = self._ask_git(looked)
         found: dict[str, Finding] = {}
         for one in looked:
@@ -139,11 +141,6 @@ class Staleness:
             elif changed is not None:
                 self._fresh[one.memory.id] = one.key
         return found
-
-    def _look(self, memory: Memory) -> Looked:
-        folder = self._folders.folder_of(project_of(memory))
-        files = (named_file(name, folder) for name in texts_of(memory, FILES))
-        return Looked(memory, folder, tuple(file for file in files if file is not None))
 
     def _ask_git(self, looked: Iterable[Looked]) -> dict[Question, set[str] | None]:
         """By question, the files that git says have changed; None if it cannot say."""
@@ -183,6 +180,12 @@ class Staleness:
         return replace(memory, metadata={**memory.metadata, **fields})
 
 
+def _looked_at(memory: Memory, folder_of: Callable[[str | None], Path | None]) -> Looked:
+    folder = folder_of(project_of(memory))
+    files = (named_file(name, folder) for name in texts_of(memory, FILES))
+    return Looked(memory, folder, tuple(file for file in files if file is not None))
+
+
 def _reported(memory: Memory) -> dict[str, Any]:
     """The states in which its files were reported."""
     found = memory.metadata.get(STALE_FILES)
@@ -216,13 +219,13 @@ def baseline(memory: Memory) -> float:
 def named_file(name: str, folder: Path | None) -> NamedFile | None:
     """The file that a name of a memory means; None if it is outside of the folder, no single file,
     or cannot be looked at."""
-    found = _looked_at(name, folder)
+    found = _stat(name, folder)
     if found is not None and found.state is None and (short := LINE.sub("", name)) != name:
-        found = _looked_at(short, folder)
+        found = _stat(short, folder)
     return None if found is None else replace(found, name=name)
 
 
-def _looked_at(name: str, folder: Path | None) -> NamedFile | None:
+def _stat(name: str, folder: Path | None) -> NamedFile | None:
     try:
         if (found := _place(name, folder)) is None:
             return None
