@@ -15,7 +15,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from memoryd.config import load
-from memoryd.doors.schemas import BY_TOOLSET, INSTRUCTIONS, ORDERED, TOOLS
+from memoryd.doors.schemas import BY_TOOLSET, INSTRUCTIONS, ORDERED, REVIEWS, TOOLS
+from memoryd.engine.lifecycle.review import ACTIONS
 from memoryd.engine.listing import ORDERS
 from memoryd.errors import ConfigError, InvalidInput
 from memoryd.toolsets import DEFAULT, TOOLSETS, parse_toolsets
@@ -25,7 +26,7 @@ from tests.doors.test_mcp import NAMES
 from tests.doors.test_surface import keys_in, undeclared
 from tests.processes import environment
 
-MANAGE = ["list_memories", "update_memory", "memory_chain", "forget_memories"]
+MANAGE = ["list_memories", "update_memory", "memory_chain", "review_memory", "forget_memories"]
 DOORS = ["unix", "stdio", "http"]
 
 
@@ -162,6 +163,12 @@ def answers(daemon: Daemon) -> dict[str, list[Any]]:
     assert [(one["matched"], one["forgotten"]) for one in answers] == [(3, 0), (3, 3), (0, 0)]
     chain = [daemon.tool("memory_chain", memory_id="auk")]
     updates = {"update_memory": updated, "memory_chain": chain}
+    auk = {"memory_id": "auk"}
+    updates["review_memory"] = [
+        daemon.tool("review_memory", **auk, action="flag", reason="It is extinct."),
+        daemon.tool("review_memory", **auk, action="correct", content="the auk is extinct"),
+        daemon.tool("review_memory", **auk, action="reject"),
+    ]
     return {"list_memories": listed, "forget_memories": answers} | updates
 
 
@@ -171,6 +178,7 @@ DOCUMENTED = {
     "update_memory": "id content type created_at expires_at metadata name pinned updated_at changed"
     " warnings",
     "memory_chain": "notice id memories content type created_at metadata name",
+    "review_memory": "id action forgotten warnings memory content metadata name updated_at",
     "forget_memories": "matched forgotten types first id content hint",
 }
 
@@ -196,9 +204,11 @@ def test_the_annotations_are_true(generous: Daemon) -> None:
         "list_memories": (True, False, True, False),
         "update_memory": (False, True, True, False),  # the old content is gone
         "memory_chain": (True, False, True, False),
+        "review_memory": (False, True, True, False),  # a rejected one is gone
         "forget_memories": (False, True, True, False),
     }
     assert list(ORDERS) == ORDERED
+    assert list(ACTIONS) == REVIEWS
 
 
 def test_forgetting_by_filter_needs_a_look_first(generous: Daemon) -> None:
@@ -230,6 +240,13 @@ def test_forgetting_by_filter_needs_a_look_first(generous: Daemon) -> None:
         ("update_memory", {}, "memory_id_missing"),
         ("memory_chain", {}, "memory_id_missing"),
         ("memory_chain", {"memory_id": "nobody"}, "not_found"),
+        ("review_memory", {"action": "confirm"}, "memory_id_missing"),
+        ("review_memory", {"memory_id": "nobody"}, "action_unknown"),
+        ("review_memory", {"memory_id": "nobody", "action": "approve"}, "action_unknown"),
+        ("review_memory", {"memory_id": "nobody", "action": "confirm"}, "not_found"),
+        ("review_memory", {"memory_id": "still", "action": "correct"}, "content_missing"),
+        ("review_memory", {"memory_id": "still", "action": "flag"}, "reason_invalid"),
+        ("search_memories", {"query": "x", "count_use": "no"}, "count_use_invalid"),
         ("store_memory", {"content": "x", "metadata": {"kind": "A b"}}, "field_invalid"),
         ("store_memory", {"content": "x", "metadata": {"uses": 9}}, "metadata_reserved"),
         ("update_memory", {"memory_id": " "}, "memory_id_invalid"),

@@ -153,16 +153,15 @@ async def test_plain_memories_rank_bit_by_bit_as_without_a_lifecycle(
 async def test_confidence_and_source_move_a_memory_by_at_most_the_nudge(engine: Engine) -> None:
     weight = engine._parts.search.nudge_weight
     text = "the crane of the dock"
-    for n, metadata in enumerate(
-        (
-            {"source": "user_taught", "confidence": 1.0},
-            {"source": "user_taught"},
-            {"source": "import"},
-            {"source": "observer_inferred"},
-            {"confidence": 0.2},
-            {"kind": "work_state", "confidence": 0.01},
-        )
-    ):
+    given: list[dict[str, Any]] = [
+        {"source": "user_taught", "confidence": 1.0},
+        {"source": "user_taught"},
+        {"source": "import"},
+        {"source": "observer_inferred"},
+        {"confidence": 0.2},
+        {"kind": "work_state", "confidence": 0.01},
+    ]
+    for n, metadata in enumerate(given):
         await engine.store(text, "conversation", metadata=metadata | {"n": n})
     page = await engine.search(text, min_score=0, limit=50, explain=True)
     assert [hit.memory.metadata["n"] for hit in page.hits] == [0, 1, 2, 3, 4, 5]

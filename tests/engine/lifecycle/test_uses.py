@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -133,10 +134,10 @@ async def test_a_caller_and_the_upkeep_both_win(
     engine.count_uses([*ids, *ids])
     async with anyio.create_task_group() as tasks:
         for id in ids:
-            tasks.start_soon(lambda id=id: engine.update_memory(id, metadata={"seen": True}))
+            tasks.start_soon(partial(engine.update_memory, id, metadata={"seen": True}))
         tasks.start_soon(engine._upkeep.tick)
         for id in ids:
-            tasks.start_soon(lambda id=id: engine.update_memory(id, metadata={"n": -1}))
+            tasks.start_soon(partial(engine.update_memory, id, metadata={"n": -1}))
     for id in ids:
         found = await engine.get(id)
         assert found is not None

@@ -38,7 +38,7 @@ class Expected:
     def now(self, now: float) -> float:
         if self.half_life is None:
             return self.confidence
-        return self.confidence * 0.5 ** ((now - self.since) / DAY / self.half_life)
+        return float(self.confidence * 0.5 ** ((now - self.since) / DAY / self.half_life))
 
     def sweep(self, now: float) -> None:
         old = self.half_life is not None and now - self.since > 3 * self.half_life * DAY
