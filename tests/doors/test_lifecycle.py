@@ -75,7 +75,7 @@ async def test_a_search_of_an_agent_counts_at_every_door(own: Daemon) -> None:
     assert uses(own, "heron") == 6
 
 
-async def test_to_look_is_no_use(own: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
+def test_to_look_is_no_use(own: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     own.tool("store_memory", content="the egret stands in the pond", name="egret")
     for _ in range(2):
         own.tool("list_memories")

@@ -3,7 +3,7 @@
     confidence now = confidence * 0.5 ** (days on its clock / half-life of its kind)
 
 The clock of a memory starts when its text is stored, and again whenever it is used, confirmed or
-stored again, or when its kind or confidence is set. Kinds without a half-life, and memories
+stored again, or when its kind, confidence or files are set. Kinds without a half-life, and memories
 without a kind, do not decay.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memoryd.fields import (
+    COMMIT,
     CONFIRMED_AT,
     DEFAULT_CONFIDENCE,
     DEPRECATED_AT,
@@ -152,8 +153,9 @@ def without_claims(before: Memory, after: Memory) -> Memory:
 
 def restarted(before: Memory, after: Memory, now: float) -> Memory:
     """A memory that a caller changed, with its clock started again if it has another text, kind or
-    confidence."""
+    confidence, or names other files."""
     keys = (KIND, CONFIDENCE) if half_life_of(after) is not None else ()
+    keys += (FILES, COMMIT)
     is_new = after.content != before.content or any(
         after.metadata.get(key) != before.metadata.get(key) for key in keys
     )

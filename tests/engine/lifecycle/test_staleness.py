@@ -208,6 +208,20 @@ async def test_a_project_named_by_its_path_and_absolute_files(
         assert await reason(engine, id) is None
 
 
+async def test_files_that_are_named_later_are_compared_from_then_on(
+    engine: Engine, folder: Path, clock: Clock, passing: Pass
+) -> None:
+    write(folder / "src/db.ts", clock.now + 50 * DAY)
+    id = (await engine.store("close the pool", metadata={"project": PROJECT})).memory.id
+    await passing(60)
+    await engine.update_memory(id, metadata={"related_files": ["src/db.ts"]})
+    await passing(2)
+    assert await reason(engine, id) is None
+    write(folder / "src/db.ts", clock.now + 50 * DAY)
+    await passing()
+    assert await reason(engine, id) is not None
+
+
 async def test_many_files_are_looked_at_over_several_sweeps(
     engine: Engine, folder: Path, passing: Pass, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,8 @@ async def test_an_update_that_repeats_all_metadata_takes_no_use_back(engine: Eng
             await anyio.wait_all_tasks_blocked()
     assert await field(engine, id, "uses") == 2
     assert await field(engine, id, "topic") == "piers"
+    await engine.update_memory(id, metadata=changed)  # older than the last use, and no error
+    assert await field(engine, id, "uses") == 2
     with pytest.raises(InvalidInput) as refused:
         await engine.update_memory(id, metadata={"uses": 100})
     assert refused.value.code == "metadata_reserved"
