@@ -154,8 +154,8 @@ def without_claims(before: Memory, after: Memory) -> Memory:
 def restarted(before: Memory, after: Memory, now: float) -> Memory:
     """A memory that a caller changed, with its clock started again if it has another text, kind or
     confidence, or names other files."""
-    keys = (KIND, CONFIDENCE) if half_life_of(after) is not None else ()
-    keys += (FILES, COMMIT)
+    decays = half_life_of(after) is not None
+    keys = (FILES, COMMIT, *((KIND, CONFIDENCE) if decays else ()))
     is_new = after.content != before.content or any(
         after.metadata.get(key) != before.metadata.get(key) for key in keys
     )

@@ -32,23 +32,33 @@ async def rewrite_groups(
     parts: Parts, ids: Sequence[str], change: Change
 ) -> AsyncIterator[tuple[Sequence[str], int]]:
     """The same; yields the ids of each group when it is committed, and how many of them changed.
-    One that cannot be written does not block the others."""
+    One that cannot be written does not block the others; raises if none of a group can be."""
     for start in range(0, len(ids), AT_ONCE):
         group = ids[start : start + AT_ONCE]
         try:
             yield group, await _rewrite(parts, group, change)
-            continue
         except StoreUnavailable:
             raise
         except MemorydError:
-            pass  # because of one of them, perhaps
-        for id in group:
-            try:
-                yield [id], await _rewrite(parts, [id], change)
-            except StoreUnavailable:
-                raise
-            except MemorydError as exc:
-                log.warning("memory_not_rewritten", id=id, code=exc.code)
+            async for done in _one_by_one(parts, group, change):
+                yield done
+
+
+async def _one_by_one(
+    parts: Parts, ids: Sequence[str], change: Change
+) -> AsyncIterator[tuple[Sequence[str], int]]:
+    failed: dict[str, MemorydError] = {}
+    for id in ids:
+        try:
+            yield [id], await _rewrite(parts, [id], change)
+        except StoreUnavailable:
+            raise
+        except MemorydError as exc:
+            failed[id] = exc
+    if len(failed) == len(ids):
+        raise failed[ids[0]]  # the fault is not in the memories
+    for id, error in failed.items():
+        log.warning("memory_not_rewritten", id=id, code=error.code)
 
 
 async def _rewrite(parts: Parts, ids: Sequence[str], change: Change) -> int:

@@ -190,6 +190,27 @@ async def test_a_memory_that_cannot_be_written_does_not_block_the_others(
     assert await field(engine, ids[4], "uses") == 1
 
 
+async def test_a_store_that_takes_nothing_is_not_asked_for_every_memory(
+    engine: Engine, store: RamStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [await stored(engine, f"dock {n}") for n in range(100)]
+    tries = 0
+
+    async def refuse(*given: object, **more: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise StoreError("The disk is full.", code="store_full")
+
+    engine.count_uses(ids)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "put", refuse)
+        patch.setattr(store, "put_all", refuse)
+        await engine._upkeep.tick()
+    assert tries < 40
+    await engine._upkeep.tick()  # nothing that was counted is lost
+    assert [await field(engine, id, "uses") for id in ids] == [1] * 100
+
+
 async def test_uses_of_what_is_gone_or_unknown_are_dropped(engine: Engine) -> None:
     id = await stored(engine)
     engine.count_uses([id, "nobody"])
