@@ -48,6 +48,7 @@ def load(
     check_hosts(config.doors)
     _check_names("doors.toolsets", parse_toolsets, config.doors.toolsets)
     _check_names("search.lead_fields", check_names, config.search.lead_fields)
+    _check_folders(config.lifecycle.project_folders)
     check_endpoints(config)
     return config
 
@@ -287,6 +288,15 @@ def _check_names(
         raise ConfigError(
             f"`{key}`: {exc.message}", code="config_wrong_type", hint=exc.hint
         ) from exc
+
+
+def _check_folders(folders: Mapping[str, str]) -> None:
+    for project, folder in folders.items():
+        if not Path(folder).expanduser().is_absolute():
+            raise ConfigError(
+                f"`lifecycle.project_folders.{project}` must be an absolute path, not {folder!r}.",
+                code="config_wrong_type",
+            )
 
 
 def _check_zone(name: str, where: str) -> None:

@@ -24,6 +24,7 @@ SUPERSEDES, SUPERSEDED_BY = "supersedes", "superseded_by"
 RELATIONS = ("required_with", "conflicts_with", "validates", SUPERSEDES, "derived_from")
 USES, LAST_USED_AT, CONFIRMED_AT = "uses", "last_used_at", "confirmed_at"
 NEEDS_REVIEW, REVIEW_REASON, USER_VERIFIED = "needs_review", "review_reason", "user_verified"
+REVIEW_USES, STALE_FILES = "review_uses", "stale_files"
 DEPRECATED_AT = "deprecated_at"
 ALIASES, SEQ = "aliases", "seq"  # of a note
 NOTE, ARCHIVE = "note", "archive"
@@ -54,6 +55,8 @@ TRUST = {
     "observer_inferred": 0.85,
     "import": 1.0,
 }
+# Sources that are no person's or agent's choice: decayed memories of theirs may be deleted.
+MACHINE_SOURCES = frozenset({"qa_auto", "mcp_auto", "commit_auto", "observer_inferred"})
 SCOPES = ("global", "module", "work_unit", "session")
 DEFAULT_CONFIDENCE = 0.8
 MAX_CITATION = 40
@@ -98,6 +101,15 @@ _IDS: Rule = (lambda value: _is_list(value, _is_id), f"a list of at most {MAX_IT
 _AMOUNT: Rule = (lambda value: _is_number(value) and 0 < value < 1e12, "a number above 0")
 _MOMENT: Rule = (lambda value: _is_number(value) and abs(value) < 1e12, "epoch seconds")
 _TRUE: Rule = (lambda value: value is True, "true")
+_COUNT: Rule = (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number")
+_STATES: Rule = (
+    lambda value: (
+        isinstance(value, dict)
+        and len(value) <= MAX_ITEMS
+        and all(at is None or _is_number(at) for at in value.values())
+    ),
+    "a mapping of files to epoch seconds or null",
+)
 
 RULES: dict[str, Rule] = {
     KIND: (
@@ -129,11 +141,12 @@ KIND_RULES: dict[str, dict[str, Rule]] = {
     "task_calibration": dict.fromkeys((ESTIMATE, ACTUAL, RATIO), _AMOUNT),
 }
 SYSTEM_RULES: dict[str, Rule] = {
-    USES: (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number"),
+    USES: _COUNT,
     LAST_USED_AT: _MOMENT,
     CONFIRMED_AT: _MOMENT,
     NEEDS_REVIEW: _TRUE,
     REVIEW_REASON: _TEXT,
+    REVIEW_USES: _COUNT,
     USER_VERIFIED: _TRUE,
     SUPERSEDED_BY: _IDS,
     DEPRECATED_AT: _MOMENT,
@@ -142,6 +155,7 @@ SYSTEM_RULES: dict[str, Rule] = {
         f"a list of at most {MAX_ITEMS} names",
     ),
     SEQ: (lambda value: type(value) is int and 0 < value < 2**53, "a whole number above 0"),
+    STALE_FILES: _STATES,
 }
 SYSTEM_KEYS = tuple(SYSTEM_RULES)
 
@@ -242,6 +256,18 @@ def tags_of(memory: Memory) -> list[str]:
 def confidence_of(memory: Memory) -> float:
     """How certain it is, 0..1."""
     return confidence(memory, DEFAULT_CONFIDENCE)
+
+
+def uses_of(memory: Memory) -> int:
+    """How often it reached an agent, as last written."""
+    count = memory.metadata.get(USES)
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+
+
+def moment_of(memory: Memory, key: str) -> float | None:
+    """The epoch seconds of a field; None if it has none, or holds something else."""
+    value: Any = memory.metadata.get(key)
+    return float(value) if _is_number(value) else None
 
 
 def half_life_of(memory: Memory) -> float | None:

@@ -84,8 +84,9 @@ class Why:
     speaker: float  # the query refers to its speaker
     length: float  # negative for memories with many passages
     time: float = 0.0  # it is of a time that the query names
-    recency: float = 0.0  # new, pinned, certain
+    recency: float = 0.0  # new, pinned
     project: float = 0.0  # it is of the caller's own project
+    trust: float = 0.0  # how sure it is, and where it comes from
     rerank: float = 0.0  # change by the reranker
 
 
@@ -99,6 +100,7 @@ class Hit:
     folded: tuple[str, ...] = ()  # ids of lower-ranked memories that say nearly the same
     why: Why | None = None
     cut: bool = False  # the content was cut to fit a token budget
+    deprecated: bool = False  # too little of its confidence is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,16 @@ class Updated:
 
     memory: Memory
     changed: bool
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What a review returns: the memory as it is now, None if it was rejected and is gone."""
+
+    id: str
+    action: str
+    memory: Memory | None
     warnings: tuple[str, ...] = ()
 
 

@@ -61,6 +61,14 @@ class Reranker(Protocol):
         """How well each text answers the query, 0..1, in order. Raises EmbedError."""
 
 
+class FileHistory(Protocol):
+    """What a version control system knows about files. Synchronous: call it on a thread."""
+
+    def changed(self, folder: Path, commit: str, files: Sequence[str]) -> set[str] | None:
+        """Those of `files`, relative to the folder, that later commits changed or deleted; None if
+        it cannot say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A part of a memory's content with its vector."""

@@ -117,6 +117,11 @@ class LifecycleSettings:
     trust: dict[str, float] = field(
         default_factory=TRUST.copy, metadata={"least": 0.0, "most": 2.0}
     )
+    deprecated_below: float = field(default=0.1, metadata={"least": 0.0, "most": 1.0})
+    deprecated_days: float = field(default=30.0, metadata={"least": 0.0, "most": 36_500.0})
+    check_files: bool = True
+    stale_days: float = field(default=30.0, metadata={"least": 0.0, "most": 36_500.0})
+    project_folders: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,3 +204,12 @@ def test_a_relative_directory_is_beside_the_file(
     assert data_dir_in(file) == tmp_path / "home" / "data"
     file.write_text("search: {no_such: setting}")  # for the daemon to complain of
     assert data_dir_in(file) is None
+
+
+def test_the_folders_of_projects_are_absolute(tmp_path: Path) -> None:
+    file = write(tmp_path, "lifecycle: {project_folders: {me/shop: ~/src/shop, b: /srv/b}}")
+    assert load(file, {}).lifecycle.project_folders == {"me/shop": "~/src/shop", "b": "/srv/b"}
+    file = write(tmp_path, "lifecycle: {project_folders: {me/shop: src/shop}}")
+    with pytest.raises(ConfigError, match="me/shop` must be an absolute path") as refused:
+        load(file, {})
+    assert refused.value.code == "config_wrong_type"

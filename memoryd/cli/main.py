@@ -196,6 +196,25 @@ def _add_managing_verbs(verbs: Verbs) -> None:
     )
     chain.add_argument("memory", metavar="ID_OR_NAME")
     _add_json(listed, update, pin, unpin, edit, chain)
+    _add_review(verbs)
+
+
+def _add_review(verbs: Verbs) -> None:
+    review = _add(verbs, "review", "review:review", "show what needs a review, or judge a memory")
+    review.add_argument(
+        "action",
+        nargs="?",
+        choices=("confirm", "correct", "reject", "flag"),
+        metavar="ACTION",
+        help="confirm: it is right; correct: --content is right; reject: forget it; flag: review it"
+        " later; without one, show what needs a review",
+    )
+    review.add_argument("memory", metavar="ID_OR_NAME", nargs="?")
+    review.add_argument("--content", metavar="TEXT", help="the right text; - reads it from stdin")
+    review.add_argument("--reason", metavar="TEXT", help="why it should be reviewed")
+    review.add_argument("--limit", type=values.whole, metavar="N", help="how many on a page")
+    review.add_argument("--cursor", metavar="TEXT", help="where the next page begins")
+    _add_json(review)
 
 
 def _add_note_verbs(verbs: Verbs) -> None:

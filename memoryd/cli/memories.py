@@ -125,6 +125,7 @@ async def _search(options: argparse.Namespace) -> Page:
             explain=options.explain,
             include_superseded=options.include_superseded,
             mode=options.mode,
+            count_use=False,  # a person looks; no agent uses what is found
         )
 
 
@@ -170,13 +171,14 @@ def kept_until(memory: Memory) -> str:
 
 
 def heading(memory: Memory, now: datetime) -> str:
-    """Type, age, time left, id, project and name on one line."""
+    """Type, age, time left, id, project, name and state on one line."""
     parts = (
         f"{memory['type']:<12}",
         f"{age(memory, now):>10}, {remaining(memory, now):<11}",
         paint(memory["id"], DIM),
         f"[{project}]" if (project := shown_project(memory)) else "",
         clean(memory.get("name", "")),
+        *(f"({mark})" for mark in _marks(memory)),
     )
     return "  ".join(part for part in parts if part).rstrip()
 
@@ -185,6 +187,13 @@ def shown_project(memory: Memory) -> str:
     """The project of a memory; "" if it is shared."""
     project = memory["metadata"].get("project")
     return clean(project) if isinstance(project, str) else ""
+
+
+def _marks(memory: Memory) -> list[str]:
+    metadata = memory["metadata"]
+    is_deprecated = memory.get("deprecated") or "deprecated_at" in metadata
+    found = {"deprecated": is_deprecated, "needs review": metadata.get("needs_review") is True}
+    return [mark for mark, holds in found.items() if holds]
 
 
 def excerpt(text: str) -> list[str]:

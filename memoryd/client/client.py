@@ -35,6 +35,7 @@ from memoryd.client.types import (
     ListOptions,
     Memory,
     Page,
+    Reviewed,
     SearchOptions,
     Status,
     Stored,
@@ -163,6 +164,14 @@ class Client:
     async def chain(self, memory_id: str) -> Chain:
         """What a memory supersedes and what supersedes it, oldest first. Raises NotFound."""
         return cast(Chain, await self._tool("memory_chain", {"memory_id": memory_id}))
+
+    async def review(
+        self, memory_id: str, action: str, content: str | None = None, reason: str | None = None
+    ) -> Reviewed:
+        """Say whether a memory is right: `confirm`; `correct`, with the right `content`; `reject`,
+        which deletes it; or `flag` it for a review, with a `reason`. Raises NotFound."""
+        given = {"memory_id": memory_id, "action": action, "content": content, "reason": reason}
+        return cast(Reviewed, await self._tool("review_memory", given))
 
     async def forget(self, id_or_name: str) -> Forgotten:
         """Delete one memory for good. The answer is true only if there was one."""
@@ -303,6 +312,11 @@ class SyncClient:
 
     def chain(self, memory_id: str) -> Chain:
         return self._run(self._client.chain, memory_id)
+
+    def review(
+        self, memory_id: str, action: str, content: str | None = None, reason: str | None = None
+    ) -> Reviewed:
+        return self._run(self._client.review, memory_id, action, content, reason)
 
     def forget(self, id_or_name: str) -> Forgotten:
         return self._run(self._client.forget, id_or_name)

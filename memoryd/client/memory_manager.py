@@ -41,10 +41,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A memory that a search found, and how well it matches, 0..1."""
+    """A memory that a search found, and how well it matches, 0..1. `deprecated`: little of its
+    confidence is left."""
 
     memory: Memory
     score: float
+    deprecated: bool = False
 
 
 class ContextMessage(TypedDict):
@@ -116,11 +118,21 @@ class MemoryManager:
         """The memories that match the query, best first."""
         wanted = None if memory_type is None else str(memory_type)
         page = await self._client().search(query, wanted, limit, min_score)
-        return [SearchResult(_memory(hit), hit["score"]) for hit in page["results"]]
+        return [
+            SearchResult(_memory(hit), hit["score"], hit.get("deprecated", False))
+            for hit in page["results"]
+        ]
 
     async def forget(self, memory_id: str) -> bool:
         """Delete one memory for good; false if there was none."""
         return bool(await self._client().forget(memory_id))
+
+    async def review(
+        self, memory_id: str, action: str, content: str | None = None, reason: str | None = None
+    ) -> Memory | None:
+        """Confirm, correct, reject or flag a memory; as it is then, None if it was rejected."""
+        done = await self._client().review(memory_id, action, content, reason)
+        return _memory(done["memory"]) if "memory" in done else None
 
     async def cleanup_expired(self) -> int:
         """Delete expired memories now instead of within the hour; how many there were."""

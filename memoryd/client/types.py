@@ -34,12 +34,14 @@ class Stored(Memory):
 class Hit(Memory):
     """A memory that a search found. `passage`: the part of a long content that matched; `cut`:
     the content was shortened to fit `max_tokens`; `similar`: ids of memories with the same
-    content, which were folded into this one; `why`: the parts of the score, if asked for."""
+    content, which were folded into this one; `deprecated`: little of its confidence is left; `why`:
+    the parts of the score, if asked for."""
 
     score: float
     passage: NotRequired[str]
     cut: NotRequired[bool]
     similar: NotRequired[list[str]]
+    deprecated: NotRequired[bool]
     why: NotRequired[dict[str, float]]
 
 
@@ -108,6 +110,16 @@ class EditedNote(TypedDict):
     changed: bool
     warnings: list[str]
     note: NotRequired[Note]
+
+
+class Reviewed(TypedDict):
+    """What a review did. `memory`: as it is now, unless it was rejected and is `forgotten`."""
+
+    id: str
+    action: str
+    forgotten: bool
+    warnings: list[str]
+    memory: NotRequired[Memory]
 
 
 class Forgotten(dict[str, Any]):
@@ -227,7 +239,8 @@ class StoreOptions(TypedDict, total=False):
 
 
 class SearchOptions(TypedDict, total=False):
-    """Further options of `search`; None means not given."""
+    """Further options of `search`; None means not given. `count_use` False: the results do not
+    count as used."""
 
     session_id: str | None
     metadata: dict[str, Any] | None
@@ -238,6 +251,7 @@ class SearchOptions(TypedDict, total=False):
     include_superseded: bool | None
     project: str | None
     mode: str | None
+    count_use: bool | None
 
 
 class ListOptions(TypedDict, total=False):

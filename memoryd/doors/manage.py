@@ -1,4 +1,4 @@
-"""The tools of the toolset `manage`: list, update, walk a chain, and forget by filter.
+"""The tools of the toolset `manage`: list, update, walk a chain, review, and forget by filter.
 
 Forgetting by filter takes two calls. The first says what matches; the second must confirm that
 number, so that an agent cannot delete what it has not looked at.
@@ -13,6 +13,7 @@ from memoryd.doors.rights import Rights
 from memoryd.engine.bulk_forget import BulkForgetResult
 from memoryd.engine.engine import Engine
 from memoryd.engine.filters import Filter
+from memoryd.engine.lifecycle.review import REJECT
 from memoryd.errors import InvalidInput
 
 Arguments = dict[str, Any]
@@ -34,6 +35,13 @@ async def update_memory(engine: Engine, given: Arguments) -> Arguments:
 async def memory_chain(engine: Engine, given: Arguments) -> Arguments:
     id = memory_id(given, "memory_chain", "begin at")
     return render.chain(await engine.chain(id), engine.zone)
+
+
+async def review_memory(engine: Engine, given: Arguments, rights: Rights) -> Arguments:
+    id = memory_id(given, "review_memory", "review")
+    if given.get("action") == REJECT:
+        rights.check_forgets(1)
+    return render.reviewed(await engine.review(id, given.pop("action", ""), **given), engine.zone)
 
 
 async def forget_memories(engine: Engine, given: Arguments, rights: Rights) -> Arguments:

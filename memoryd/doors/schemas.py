@@ -37,6 +37,7 @@ HIT: Schema = {
     "passage": TEXT,
     "cut": FLAG,
     "similar": TEXTS,
+    "deprecated": FLAG,
     "why": {"type": "object", "additionalProperties": NUMBER},
 }
 
@@ -169,7 +170,7 @@ MESSAGE: Schema = {
 SESSION_TOOLS = (
     tool(
         "add_turn",
-        "Record one message of the conversation: for the context window, and searchable.",
+        "Record one message: for the context window, and searchable.",
         shape(
             {
                 "role": {"type": "string", "enum": ["user", "assistant", "system", "tool"]},
@@ -210,6 +211,7 @@ SELECTED: Schema = {
     "since": WHEN,
     "until": WHEN,
 }
+REVIEWS = ["confirm", "correct", "reject", "flag"]
 ORDERED = ["newest", "oldest", "expiring", "most_used", "least_sure"]
 
 MANAGE = (
@@ -271,6 +273,26 @@ MANAGE = (
         shape({}),
         answer({"own": MAYBE_TEXT, "projects": many(PROJECT_FACTS)}),
         reads=True,
+        repeats=True,
+    ),
+    tool(
+        "review_memory",
+        "Record the user's judgement of a memory. confirm: right; correct: content is right "
+        "instead; reject: wrong, deleted for good; flag: to be reviewed, reason says why.",
+        shape(
+            {
+                "memory_id": {"type": "string", "description": "id or name"},
+                "action": {"type": "string", "enum": REVIEWS},
+                "content": TEXT,
+                "reason": TEXT,
+            },
+            ["memory_id", "action"],
+        ),
+        answer(
+            {"id": TEXT, "action": TEXT, "forgotten": FLAG, "warnings": TEXTS},
+            {"memory": shape(MEMORY | MAYBE)},
+        ),
+        destroys=True,
         repeats=True,
     ),
     tool(

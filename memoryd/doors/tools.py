@@ -23,6 +23,7 @@ from memoryd.doors.sessions import (
     session_of,
     toolsets_of,
 )
+from memoryd.engine import checks
 from memoryd.engine.engine import Engine
 from memoryd.engine.search.fold import CHARS_PER_TOKEN, cost
 from memoryd.engine.turn_keys import ORDER
@@ -34,8 +35,9 @@ Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 SESSION, OWN_PROJECT = "session_id", "own_project"
 # Arguments of search_memories that the schema does not show: few need them, and every agent would
-# have to read them. An agent can filter by `superseded_by` and `project`.
-UNLISTED = {"include_superseded", "mode", "project"}
+# have to read them. An agent can filter by `superseded_by` and `project`. `count_use` false: a
+# person looks.
+UNLISTED = {"include_superseded", "mode", "project", "count_use"}
 
 
 class UnknownTool(InvalidInput):
@@ -55,7 +57,6 @@ class Tools:
         self._known["search_memories"] |= UNLISTED
         self._known |= owner.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
-            "search_memories": _search,
             "store_memory": _store,
             "forget_memory": _forget,
             "list_memories": manage.list_memories,
@@ -65,9 +66,14 @@ class Tools:
             "read_notes": notes.read_notes,
             **owner.CALLS,
         }
-        self._counted_calls: dict[
+        self._calls_with_rights: dict[
             str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]
-        ] = {"forget_memories": manage.forget_memories, "edit_notes": notes.edit_notes}
+        ] = {
+            "search_memories": _search,
+            "review_memory": manage.review_memory,
+            "forget_memories": manage.forget_memories,
+            "edit_notes": notes.edit_notes,
+        }
         self._session_calls: dict[
             str, Callable[[Engine, Arguments, Session], Awaitable[Arguments]]
         ] = {
@@ -78,7 +84,9 @@ class Tools:
 
     def has(self, name: str) -> bool:
         """Whether there is a tool of this name, advertised or not."""
-        return name in self._calls or name in self._session_calls or name in self._counted_calls
+        return any(
+            name in calls for calls in (self._calls, self._session_calls, self._calls_with_rights)
+        )
 
     def listed(self, ctx: Any) -> list[Tool]:
         """The tools that a client sees. Raises InvalidInput for a toolset that does not exist."""
@@ -99,8 +107,8 @@ class Tools:
         if name in self._session_calls:
             session = session_of(given.pop(SESSION, None), ctx)
             return await self._session_calls[name](engine, given, session)
-        if name in self._counted_calls:
-            return await self._counted_calls[name](engine, given, rights_of(ctx))
+        if name in self._calls_with_rights:
+            return await self._calls_with_rights[name](engine, given, rights_of(ctx))
         return await self._calls[name](engine, given)
 
     def _check_offered(self, name: str, ctx: Any) -> None:
@@ -145,8 +153,11 @@ def _check_local(name: str) -> None:
         )
 
 
-async def _search(engine: Engine, given: Arguments) -> Arguments:
+async def _search(engine: Engine, given: Arguments, rights: Rights) -> Arguments:
+    counts = checks.flag(given.pop("count_use", True), "count_use")
     found = _bounded(await engine.search(given.pop("query", ""), **given))
+    if counts and rights.writes:  # who may only read leaves no trace
+        engine.count_uses(hit.memory.id for hit in found.hits)
     note_steps(found.timings)
     return render.page(found, engine.zone, explain=given.get("explain") is True)
 

@@ -20,6 +20,10 @@ from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
+from memoryd.engine.lifecycle.jobs import LifecycleJobs
+from memoryd.engine.lifecycle.review import Review
+from memoryd.engine.lifecycle.staleness import Staleness
+from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
@@ -40,6 +44,7 @@ from memoryd.ports import (
     Backup,
     ClockRecord,
     Encoder,
+    FileHistory,
     NextStore,
     Reranker,
     SnapshotFile,
@@ -53,7 +58,8 @@ from memoryd.tasks import task_group
 class Engine:
     """Every operation that a door can call. Each is a method of the part that does it."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, history: FileHistory | None = None) -> None:
+        """`history`: knows which files of a project have changed."""
         self._parts = parts
         self._change: ModelChange | None = None
 
@@ -71,7 +77,12 @@ class Engine:
 
         self.projects = Projects(parts)
 
-        listing = Listing(parts)
+        uses = Uses()
+        lifecycle = LifecycleJobs(parts, memories, uses)
+        self.count_uses = lifecycle.count_uses
+        self.write_uses_at_end = lifecycle.write_uses_at_end
+
+        listing = Listing(parts, uses)
         self.list_memories = listing.list_memories
         self.search = Search(parts, listing).search
         self.memory_handles = partial(memory_handles, parts)
@@ -79,6 +90,7 @@ class Engine:
 
         updates = Updates(parts, memories)
         self.update_memory = updates.update_memory
+        self.review = Review(parts, memories, updates, uses).review
 
         notes = Notes(parts, memories, updates)
         self.add_note = notes.add_note
@@ -95,7 +107,8 @@ class Engine:
         self.context_window = windows.window
         self.clear_window = windows.clear
 
-        self._upkeep = upkeep = Upkeep(parts, memories, chains)
+        staleness = Staleness(parts, uses, history)
+        self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
         self.backup = upkeep.backup
         self.sweep = upkeep.sweep
         self.cleanup_expired = upkeep.cleanup_expired
@@ -208,11 +221,13 @@ async def run_engine(
     watch: Watch | None = None,
     clock_record: ClockRecord | None = None,
     monotonic: Callable[[], float] = time.monotonic,
+    history: FileHistory | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
     `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
+    `history` knows which files of a project have changed.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -226,8 +241,9 @@ async def run_engine(
     rules = (lifetimes_of(config.memory), config.memory, config.search)
     ticks = partial(_now, clock, not config.memory.timezone)
     time_kept = (monotonic, clock_record or NoRecord())
-    parts = Parts(store, index, embedding, ticks, *rules, snapshots, config.backup, *time_kept)
-    engine = Engine(parts)
+    kept = (snapshots, config.backup, config.lifecycle)
+    parts = Parts(store, index, embedding, ticks, *rules, *kept, *time_kept)
+    engine = Engine(parts, history)
     try:
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
@@ -240,6 +256,7 @@ async def run_engine(
     finally:
         with anyio.CancelScope(shield=True):
             await engine.note_clock()
+            await engine.write_uses_at_end()
             await snapshots.save_at_end()
 
 

@@ -3,7 +3,8 @@
 A cursor names the place after which a page begins: the sort key and id of the last memory before
 it. So a page needs no state here, and what is written or forgotten meanwhile moves no other memory:
 one that is there during the whole list, and keeps its sort key, is listed exactly once.
-`created_at` never changes; the other keys change only with the memory itself.
+`created_at` never changes; the other keys change only with the memory itself, with its uses, and
+with the day.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Selection
+from memoryd.engine.lifecycle.decay import confidence_now
+from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import narrowed
 from memoryd.errors import InvalidInput
 from memoryd.fair import turn
-from memoryd.fields import USES, confidence_of
 from memoryd.metadata import check_metadata
-from memoryd.model import Listed, Memory
+from memoryd.model import DAY, Listed, Memory
 
 LIMIT = 20
 PAGE_CHARS = 400_000  # of content on one page, which has at least one memory
@@ -39,31 +41,31 @@ Key = tuple[float, ...]
 Place = tuple[Key, str]  # sort key and id
 
 
-def use_count(memory: Memory) -> int:
-    """How many times it was used; 0 as long as nothing counts."""
-    count = memory.metadata.get(USES, 0)
-    return count if isinstance(count, int) else 0
-
-
 def _end(memory: Memory) -> float:
     return math.inf if memory.pinned or memory.expires_at is None else memory.expires_at
 
 
 # The smallest key comes first; of equal ones the newest, then the lower id.
-ORDERS: dict[str, Callable[[Memory], Key]] = {
-    "newest": lambda memory: (-memory.created_at,),
-    "oldest": lambda memory: (memory.created_at,),
-    "expiring": lambda memory: (_end(memory), -memory.created_at),
-    "most_used": lambda memory: (-use_count(memory), -memory.created_at),
-    "least_sure": lambda memory: (confidence_of(memory), -memory.created_at),
+ORDERS: dict[str, Callable[[Memory, Uses, float], Key]] = {
+    "newest": lambda memory, uses, now: (-memory.created_at,),
+    "oldest": lambda memory, uses, now: (memory.created_at,),
+    "expiring": lambda memory, uses, now: (_end(memory), -memory.created_at),
+    "most_used": lambda memory, uses, now: (-uses.total(memory), -memory.created_at),
+    "least_sure": lambda memory, uses, now: (_sure_today(memory, now), -memory.created_at),
 }
+
+
+def _sure_today(memory: Memory, now: float) -> float:
+    """Its confidence when this day began (UTC): the pages of one list must agree."""
+    return confidence_now(memory, now - now % DAY)
 
 
 class Listing:
     """The operation `list_memories`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, uses: Uses) -> None:
         self._parts = parts
+        self._uses = uses
 
     async def list_memories(
         self,
@@ -84,14 +86,19 @@ class Listing:
         zone, count = self._parts.lifetimes.zone, checks.limit(limit)
         metadata = narrowed(metadata, project)
         filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
-        key = _order(order)
+        key = self._key(order)
         about = _digest(order, filter, check_metadata(metadata))
         after = None if cursor is None else _place(cursor, about)
         return await self._page(filter, key, count, after, about)
 
     async def newest(self, filter: Filter, limit: int) -> tuple[Memory, ...]:
         """The newest that match."""
-        return (await self._page(filter, ORDERS["newest"], limit)).memories
+        return (await self._page(filter, self._key("newest"), limit)).memories
+
+    def _key(self, order: object) -> Callable[[Memory], Key]:
+        """The sort key of an order. Raises InvalidInput."""
+        of, now = _order(order), self._parts.clock()
+        return lambda memory: of(memory, self._uses, now)
 
     async def _page(
         self,
@@ -135,7 +142,7 @@ def _fitting(memories: list[Memory]) -> list[Memory]:
     return memories
 
 
-def _order(name: object) -> Callable[[Memory], Key]:
+def _order(name: object) -> Callable[[Memory, Uses, float], Key]:
     if not isinstance(name, str) or name not in ORDERS:
         raise InvalidInput(
             f"There is no order {str(name)[:50]!r}.",

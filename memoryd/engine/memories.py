@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from memoryd.engine import checks, commits, relations
+from memoryd.engine.lifecycle.decay import CLAIMS, stored_again
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import assigned, settled
 from memoryd.engine.relations import check_relations
@@ -281,8 +282,8 @@ def _replacement(place: Memory, asked: Memory) -> Stored:
     if is_expired(place, asked.created_at):
         return Stored(memory)
     # Not what makes it a message of a session: only `add_turn` sets that. And a new text is not
-    # superseded by what superseded the old one.
-    lost = TURN_KEYS if place.content == asked.content else (*TURN_KEYS, SUPERSEDED_BY)
+    # superseded by what superseded the old one, nor verified.
+    lost = TURN_KEYS if place.content == asked.content else (*TURN_KEYS, SUPERSEDED_BY, *CLAIMS)
     kept = {key: value for key, value in place.metadata.items() if key not in lost}
     memory = replace(
         memory,
@@ -294,6 +295,7 @@ def _replacement(place: Memory, asked: Memory) -> Stored:
     if is_note(place):  # `asked` may have an alias of it
         memory = replace(memory, name=place.name)
         check_stays_note(place, memory)
+    memory = stored_again(memory, asked.created_at)
     return Stored(memory, replaced=place.content != asked.content)
 
 
@@ -307,7 +309,9 @@ def _merged(twin: Memory, asked: Memory) -> Memory:
         pinned=twin.pinned or asked.pinned,
         expires_at=None if None in ends else max(end for end in ends if end is not None),
     )
-    return twin if identical(merged, twin) else replace(merged, updated_at=asked.created_at)
+    if not identical(merged, twin):
+        merged = replace(merged, updated_at=asked.created_at)
+    return stored_again(merged, asked.created_at)
 
 
 # Locks are taken in the order of their keys: fact, then name, then id, everywhere.

@@ -16,7 +16,12 @@ from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.reranking import Reranking
 from memoryd.model import Lifetimes
 from memoryd.ports import ClockRecord, Store
-from memoryd.settings import BackupSettings, MemorySettings, SearchSettings
+from memoryd.settings import (
+    BackupSettings,
+    LifecycleSettings,
+    MemorySettings,
+    SearchSettings,
+)
 
 
 class KeyLocks:
@@ -99,6 +104,7 @@ class Parts:
     search: SearchSettings
     snapshots: Snapshots
     backup: BackupSettings = field(default_factory=BackupSettings)
+    lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     monotonic: Callable[[], float] = time.monotonic
     clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)

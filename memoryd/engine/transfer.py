@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import anyio
 
@@ -24,7 +25,7 @@ from memoryd.engine.sessions.note_rules import check_imported
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
-from memoryd.fields import handles_of, is_note, project_of
+from memoryd.fields import LAST_USED_AT, USES, handles_of, is_note, project_of
 from memoryd.model import (
     FOREIGN_ID,
     MICRO,
@@ -224,10 +225,16 @@ def _instant(value: object, what: str) -> float | None:
 
 
 def _same(one: Memory, other: Memory) -> bool:
-    """Equal in every field; under another id, except id and the times of creation and change."""
+    """Equal in every field but the uses; under another id, except id and the times of creation and
+    change."""
+    one, other = (replace(m, metadata=_without_uses(m.metadata)) for m in (one, other))
     if one.id != other.id:
         one = replace(one, id=other.id, created_at=other.created_at, updated_at=other.updated_at)
     return identical(one, other)
+
+
+def _without_uses(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key not in (USES, LAST_USED_AT)}
 
 
 def _refused(message: str) -> InvalidInput:

@@ -13,7 +13,15 @@ from typing import Any
 
 from memoryd.engine import checks
 from memoryd.errors import InvalidInput
-from memoryd.fields import KIND, PROJECT, SYSTEM_KEYS, check_fields, check_system_fields
+from memoryd.fields import (
+    KIND,
+    LAST_USED_AT,
+    PROJECT,
+    SYSTEM_KEYS,
+    USES,
+    check_fields,
+    check_system_fields,
+)
 from memoryd.metadata import check_metadata
 from memoryd.model import ROLE, SPEAKER, Memory
 
@@ -27,17 +35,19 @@ MAX_IMPORTED = 2**48  # leaves enough room for later messages
 
 def user_metadata(value: object, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Checked metadata from a user. Raises InvalidInput if it sets a key of messages or of memoryd
-    to another value than in `before`, or a well-known field to a wrong one."""
+    to another value than in `before`, or a well-known field to a wrong one. With `before`, those
+    keys are left out: memoryd may change them before the user's change is applied. Fewer uses are
+    accepted too: the user has read the memory before the last of them."""
     clean = check_metadata(value)
     old = before or {}
     changed = {k: v for k, v in clean.items() if before is None or not _same(v, old.get(k))}
     for key in changed:
-        if key in OWN_KEYS:
+        if key in OWN_KEYS and not _is_outdated(key, clean[key], old.get(key)):
             raise _reserved(key)
     check_fields(changed, old.get(KIND))
     if isinstance(project := changed.get(PROJECT), str):
         clean[PROJECT] = checks.label(project, PROJECT)
-    return clean
+    return clean if before is None else {k: v for k, v in clean.items() if k not in OWN_KEYS}
 
 
 def _reserved(key: str) -> InvalidInput:
@@ -91,6 +101,11 @@ def _could_be(key: str, value: object) -> bool:
 
 def _is_order(value: Any, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _is_outdated(key: str, value: Any, now: Any) -> bool:
+    numbers = isinstance(value, int | float) and isinstance(now, int | float)
+    return key in (USES, LAST_USED_AT) and numbers and bool(value < now)
 
 
 def _same(one: object, other: object) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from memoryd.engine import checks, commits, relations
+from memoryd.engine.lifecycle.decay import restarted, without_claims
 from memoryd.engine.memories import Memories, checked_name, lock_keys, name_key, settled_expiry
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import without_secrets
@@ -47,9 +48,10 @@ class Change:
 
     def applied(self, before: Memory, parts: Parts) -> Memory:
         """The memory after the change. Raises InvalidInput."""
-        after = replace(before, **self.fields)
+        after = without_claims(before, replace(before, **self.fields))
         if self.metadata is not None:
-            after = replace(after, metadata=self._metadata(before.metadata))
+            after = replace(after, metadata=self._metadata(after.metadata))
+        after = restarted(before, after, parts.clock())
         after = replace(after, metadata=completed(after, before))
         if is_note(before):  # its new name may be one of its aliases
             after = with_aliases(after, aliases_of(after))
@@ -137,14 +139,14 @@ class Updates:
             replace_metadata=checks.flag(replace_metadata, "replace_metadata"),
             expires_at=expires_at,
         )
-        done = await self.change(found, change)
+        done = await self.apply(found, change)
         return replace(done, warnings=warnings)
 
     async def mark(self, memory: Memory, metadata: Mapping[str, Any]) -> None:
         """Merge our own keys into the metadata of a message. Raises NotFound."""
-        await self.change(memory, Change({}, metadata), stamp=False)
+        await self.apply(memory, Change({}, metadata), stamp=False)
 
-    async def change(self, found: Memory, change: AnyChange, *, stamp: bool = True) -> Updated:
+    async def apply(self, found: Memory, change: AnyChange, *, stamp: bool = True) -> Updated:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
         async with self._parts.gate.passing():
             return await self._write(found, change, stamp=stamp)

@@ -1,5 +1,5 @@
-"""Background work: delete expired memories, embed those stored without a model, compact the store
-and back it up.
+"""Background work: delete expired memories, write uses and what follows from them, embed memories
+stored without a model, compact the store and back it up.
 
 Correctness does not depend on it: reads skip expired memories. The sweep keeps the store small. It
 sleeps by the monotonic clock, so a wall clock that jumps cannot stop it, and deletes only while
@@ -19,6 +19,8 @@ import structlog
 from memoryd.engine import checks
 from memoryd.engine.chains import Chains
 from memoryd.engine.clock_guard import ClockGuard, Doubt
+from memoryd.engine.lifecycle.jobs import LifecycleJobs
+from memoryd.engine.lifecycle.staleness import Staleness
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput, MemorydError, StoreUnavailable
@@ -35,11 +37,21 @@ SETTLED = 600.0  # age of the oldest memory, in seconds, before the first backup
 class Upkeep:
     """The background jobs and their loop."""
 
-    def __init__(self, parts: Parts, memories: Memories, chains: Chains) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        memories: Memories,
+        chains: Chains,
+        lifecycle: LifecycleJobs,
+        staleness: Staleness,
+    ) -> None:
         self._parts = parts
         self._memories = memories
         self._chains = chains
+        self._lifecycle = lifecycle
+        self._staleness = staleness
         self._started = parts.monotonic()
+        self._believed: float | None = None  # the time of this round, if it can be trusted
         self._guard = ClockGuard(
             parts.clock_record, parts.memory, parts.clock, parts.monotonic, self._newest_memory
         )
@@ -102,8 +114,16 @@ class Upkeep:
 
     async def cleanup_if_believed(self) -> int:
         """`cleanup_expired` for the loop: deletes nothing while the clock may be wrong."""
-        now = await self._guard.believed_now()
+        self._believed = now = await self._guard.believed_now()
         return 0 if now is None else await self.cleanup_expired(now)
+
+    async def deprecate(self) -> int:
+        """Mark memories that are deprecated, and delete those whose time is over; how many. Does
+        nothing while the clock may be wrong."""
+        if self._believed is None:
+            return 0
+        marked = await self._lifecycle.mark_deprecated(self._believed)
+        return marked + await self._lifecycle.drop_deprecated(self._believed)
 
     async def embed_pending(self) -> int:
         """Embed the memories that have no vector; how many have one now. Ends early if the model's
@@ -200,8 +220,11 @@ class Upkeep:
         """Run every job once."""
         jobs = (
             self.cleanup_if_believed,
+            self._lifecycle.write_uses,
+            self.deprecate,
             self._chains.mend_relations,
             self.embed_pending,
+            self._staleness.check_files,
             self.compact,
             self.backup_if_due,
         )

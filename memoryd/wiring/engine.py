@@ -21,6 +21,7 @@ from memoryd.adapters.chroma.next_store import ChromaNextStore
 from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.clock_file import ClockFile
+from memoryd.adapters.git import Git
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import MemorydError, StoreError
@@ -172,6 +173,7 @@ async def open_engine(
                 stored.model,
                 watch,
                 ClockFile(config.memory.path),
+                history=Git(),
             ) as engine,
         ):
             if wait and model is not None:

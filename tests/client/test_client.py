@@ -443,3 +443,19 @@ async def test_superseded_memories_and_chains(daemon: Daemon) -> None:
             await memory.chain("nobody")
     with SyncClient(daemon.socket) as sync:
         assert sync.chain(new)["memories"] == chain["memories"]
+
+
+async def test_reviews(daemon: Daemon) -> None:
+    async with Client(daemon.socket) as memory:
+        id = (await memory.store("the reviewed dock is red"))["id"]
+        done = await memory.review(id, "flag", reason="Is it?")
+        assert done["memory"]["metadata"]["review_reason"] == "Is it?"
+        done = await memory.review(id, "correct", "the reviewed dock is blue")
+        assert done["memory"]["content"] == "the reviewed dock is blue"
+        with pytest.raises(InvalidInput, match="no action"):
+            await memory.review(id, "approve")
+    with SyncClient(daemon.socket) as sync:
+        assert sync.review(id, "confirm")["memory"]["metadata"]["user_verified"] is True
+        assert sync.review(id, "reject")["forgotten"] is True
+        with pytest.raises(NotFound):
+            sync.review(id, "reject")

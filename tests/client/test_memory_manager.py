@@ -149,3 +149,14 @@ def test_the_agent_loop_builds_its_prompt_from_memory(folder: Path) -> None:
     assert "Plan the week." in first
     assert first.endswith("user: What tea in the morning?")
     assert "user: What tea in the morning?\nassistant: (the model's answer" in second
+
+
+async def test_a_memory_is_reviewed(folder: Path) -> None:
+    async with MemoryManager(folder) as manager:
+        made = await manager.remember_fact("The reviewed lamp is in the attic.")
+        confirmed = await manager.review(made.id, "confirm")
+        assert confirmed is not None
+        assert confirmed.metadata["user_verified"] is True
+        (found,) = await manager.search("reviewed lamp", MemoryType.FACT, 1)
+        assert (found.memory.id, found.deprecated) == (made.id, False)
+        assert await manager.review(made.id, "reject") is None

@@ -29,6 +29,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "add_turn": {"role": "user", "content": "planted"},
     "clear_context": {"session_id": "s"},
     "update_memory": {"memory_id": "kept", "content": "planted"},
+    "review_memory": {"memory_id": "kept", "action": "reject"},
     "forget_memories": {"memory_type": "fact", "confirm": 1},
     "edit_notes": {"action": "add", "name": "planted", "content": "planted"},
 }

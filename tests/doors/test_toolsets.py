@@ -15,7 +15,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from memoryd.config import load
-from memoryd.doors.schemas import BY_TOOLSET, INSTRUCTIONS, ORDERED, TOOLS
+from memoryd.doors.schemas import BY_TOOLSET, INSTRUCTIONS, ORDERED, REVIEWS, TOOLS
+from memoryd.engine.lifecycle.review import ACTIONS
 from memoryd.engine.listing import ORDERS
 from memoryd.errors import ConfigError, InvalidInput
 from memoryd.toolsets import DEFAULT, TOOLSETS, parse_toolsets
@@ -25,7 +26,10 @@ from tests.doors.test_mcp import NAMES
 from tests.doors.test_surface import keys_in, undeclared
 from tests.processes import environment
 
-MANAGE = ["list_memories", "update_memory", "memory_chain", "list_projects", "forget_memories"]
+MANAGE = [
+    *("list_memories", "update_memory", "memory_chain"),
+    *("list_projects", "review_memory", "forget_memories"),
+]
 NOTES = ["read_notes", "edit_notes"]
 DOORS = ["unix", "stdio", "http"]
 
@@ -165,6 +169,12 @@ def answers(daemon: Daemon) -> dict[str, list[Any]]:
     chain = [daemon.tool("memory_chain", memory_id="auk")]
     updates = {"update_memory": updated, "memory_chain": chain}
     updates |= {"list_projects": [daemon.tool("list_projects")]}
+    auk = {"memory_id": "auk"}
+    updates["review_memory"] = [
+        daemon.tool("review_memory", **auk, action="flag", reason="It is extinct."),
+        daemon.tool("review_memory", **auk, action="correct", content="the auk is extinct"),
+        daemon.tool("review_memory", **auk, action="reject"),
+    ]
     return {"list_memories": listed, "forget_memories": answers} | updates
 
 
@@ -175,6 +185,7 @@ DOCUMENTED = {
     " warnings",
     "memory_chain": "notice id memories content type created_at metadata name",
     "list_projects": "own projects project memories types newest",
+    "review_memory": "id action forgotten warnings memory content metadata name updated_at",
     "forget_memories": "matched forgotten types first id content hint",
 }
 
@@ -201,9 +212,11 @@ def test_the_annotations_are_true(generous: Daemon) -> None:
         "update_memory": (False, True, True, False),  # the old content is gone
         "memory_chain": (True, False, True, False),
         "list_projects": (True, False, True, False),
+        "review_memory": (False, True, True, False),  # a rejected one is gone
         "forget_memories": (False, True, True, False),
     }
     assert list(ORDERS) == ORDERED
+    assert list(ACTIONS) == REVIEWS
 
 
 def test_forgetting_by_filter_needs_a_look_first(generous: Daemon) -> None:
@@ -235,6 +248,13 @@ def test_forgetting_by_filter_needs_a_look_first(generous: Daemon) -> None:
         ("update_memory", {}, "memory_id_missing"),
         ("memory_chain", {}, "memory_id_missing"),
         ("memory_chain", {"memory_id": "nobody"}, "not_found"),
+        ("review_memory", {"action": "confirm"}, "memory_id_missing"),
+        ("review_memory", {"memory_id": "nobody"}, "action_unknown"),
+        ("review_memory", {"memory_id": "nobody", "action": "approve"}, "action_unknown"),
+        ("review_memory", {"memory_id": "nobody", "action": "confirm"}, "not_found"),
+        ("review_memory", {"memory_id": "still", "action": "correct"}, "content_missing"),
+        ("review_memory", {"memory_id": "still", "action": "flag"}, "reason_invalid"),
+        ("search_memories", {"query": "x", "count_use": "no"}, "count_use_invalid"),
         ("store_memory", {"content": "x", "metadata": {"kind": "A b"}}, "field_invalid"),
         ("store_memory", {"content": "x", "metadata": {"uses": 9}}, "metadata_reserved"),
         ("update_memory", {"memory_id": " "}, "memory_id_invalid"),

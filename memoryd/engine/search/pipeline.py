@@ -18,6 +18,7 @@ from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.index.view import View
+from memoryd.engine.lifecycle.decay import certainty, is_deprecated
 from memoryd.engine.models.reranking import Reranking
 from memoryd.engine.search import rank
 from memoryd.engine.search.dates import NO_TIMES, AskedTimes
@@ -25,9 +26,9 @@ from memoryd.engine.search.fold import Folder, did_not_fit, within
 from memoryd.engine.search.store_candidates import from_store
 from memoryd.errors import EmbedError
 from memoryd.fields import project_of
-from memoryd.model import DAY, Hit, Why, confidence, who
+from memoryd.model import DAY, Hit, Why, who
 from memoryd.ports import Store
-from memoryd.settings import SearchSettings
+from memoryd.settings import LifecycleSettings, SearchSettings
 
 MAX_TRIES = 4  # start again after a concurrent write, up to this many tries
 SPARE = 3  # candidates for each result: some are folded, some change during the search
@@ -47,6 +48,7 @@ class Candidate:
     why: Why
     row: int  # of the passage that matches best
     nudge: float = 0.0
+    trust: float = 0.0
     rerank_change: float = 0.0
 
 
@@ -65,6 +67,7 @@ class SearchState:
     index: Index
     store: Store
     settings: SearchSettings
+    lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     times: AskedTimes = NO_TIMES
     words_only: bool = False  # rank by words alone
     max_tokens: int | None = None
@@ -160,17 +163,19 @@ def _ranked(state: SearchState, view: View) -> rank.Ranked:
 
 
 async def boost(state: SearchState) -> None:
-    """Raise new and pinned memories a little, lower uncertain ones. Each of the three changes the
-    key by at most `nudge_weight` points of cosine, so none can overtake a clearly better match."""
+    """Raise new and pinned memories a little, and raise or lower others by how sure they are. Each
+    of the three changes the key by at most `nudge_weight` points of cosine, so none can overtake a
+    clearly better match."""
+    rules = (state.now, state.lifecycle.trust, state.lifecycle.deprecated_below)
     for candidate in state.candidates:
         memory = candidate.entry.memory
         age = max(0.0, state.now - (memory.updated_at or memory.created_at))
-        doubt = 1.0 - confidence(memory, default=1.0)
-        nudge = state.settings.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned - doubt)
         # In proportion to the key: a memory that matches nothing is not raised.
-        nudge *= min(1.0, max(0.0, candidate.key) / rank.FULL_MATCH)
-        candidate.nudge = nudge
-        candidate.key += nudge + _project_boost(candidate, state)
+        share = min(1.0, max(0.0, candidate.key) / rank.FULL_MATCH)
+        nudge = state.settings.nudge_weight * (math.exp(-age / (30 * DAY)) + memory.pinned)
+        candidate.nudge = nudge * share
+        candidate.trust = state.settings.nudge_weight * certainty(memory, *rules) * share
+        candidate.key += candidate.nudge + candidate.trust + _project_boost(candidate, state)
     state.candidates.sort(key=lambda candidate: (-candidate.key, candidate.slot))
     _undo_length_cost(state.candidates)
 
@@ -252,8 +257,14 @@ def _folded(state: SearchState) -> list[Hit]:
             hits[twin] = replace(hits[twin], folded=(*hits[twin].folded, memory.id))
             continue
         passage = _best_text(candidate) if len(candidate.entry.rows) > 1 else None
-        why = replace(candidate.why, recency=candidate.nudge, rerank=candidate.rerank_change)
-        hits.append(Hit(memory.copy(), score, passage, why=why))
+        why = replace(
+            candidate.why,
+            recency=candidate.nudge,
+            trust=candidate.trust,
+            rerank=candidate.rerank_change,
+        )
+        old = is_deprecated(memory, state.now, state.lifecycle.deprecated_below)
+        hits.append(Hit(memory.copy(), score, passage, why=why, deprecated=old))
     return hits
 
 

@@ -12,6 +12,7 @@ from memoryd.engine.checks import asked_filter
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
+from memoryd.engine.lifecycle.decay import is_deprecated
 from memoryd.engine.listing import Listing
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import narrowed
@@ -121,6 +122,7 @@ class Search:
                     index=parts.index,
                     store=parts.store,
                     settings=parts.search,
+                    lifecycle=parts.lifecycle,
                     max_tokens=budget,
                     own_project=own_project,
                     reranking=parts.reranking if parts.reranking.reranker else None,
@@ -135,7 +137,9 @@ class Search:
         return self._parts.lifetimes.zone
 
     async def _newest(self, filter: Filter, limit: int, budget: int | None) -> Page:
-        hits = [Hit(memory, 1.0) for memory in await self._listing.newest(filter, limit)]
+        now, below = self._parts.clock(), self._parts.lifecycle.deprecated_below
+        found = await self._listing.newest(filter, limit)
+        hits = [Hit(memory, 1.0, deprecated=is_deprecated(memory, now, below)) for memory in found]
         warnings: tuple[str, ...] = ()
         if budget is not None:
             hits, missed = within(hits, budget)

@@ -219,7 +219,7 @@ class Notes:
 
     async def _change(self, name: str, note: Memory, edit: Edit) -> Updated:
         try:
-            return await self._updates.change(note, edit)
+            return await self._updates.apply(note, edit)
         except NotFound:  # removed or renamed meanwhile
             raise await self._missing(name) from None
 
