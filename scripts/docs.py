@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from memoryd.cli.main import parser
+from memoryd.cli.verbs import parser
 from memoryd.settings import variable
 
 ROOT = Path(__file__).parent.parent

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import yaml
 
-from memoryd.cli.main import parser
 from memoryd.cli.options import UsageError
+from memoryd.cli.verbs import parser
 from tests.daemons import INITIALIZE
 from tests.processes import environment, free_port
 

@@ -29,10 +29,10 @@ MAY_HAVE = {"add": ("aliases", "kind", "metadata"), "rename": ("keep_alias",)}
 async def read_notes(engine: Engine, given: Arguments) -> Arguments:
     """One note with its content, or a list without contents."""
     if "name" not in given:
-        found = await engine.list_notes(**given)
+        found = await engine.notes.list_notes(**given)
         listed = [_note(one, engine.zone, whole=False) for one in found.notes]
         return {"notice": NOTICE, "notes": listed, "total": found.total}
-    note = await engine.read_note(given.pop("name"))
+    note = await engine.notes.read_note(given.pop("name"))
     if given:
         raise _refused(f"{next(iter(given))} is for lists; a name reads one note.")
     return {"notice": NOTICE, "notes": [_note(note, engine.zone)], "total": 1}
@@ -47,14 +47,14 @@ async def edit_notes(engine: Engine, given: Arguments, rights: Rights) -> Argume
     _check_arguments(action, given)
     if action == "remove":
         rights.check_forgets(1)
-        await engine.remove_note(given["name"])
+        await engine.notes.remove_note(given["name"])
         return {"action": action, "changed": True, "warnings": []}
     calls: dict[str, Callable[..., Awaitable[Updated]]] = {
-        "add": engine.add_note,
-        "write": engine.write_note,
-        "rename": engine.rename_note,
-        "alias": engine.alias_note,
-        "unalias": engine.unalias_note,
+        "add": engine.notes.add_note,
+        "write": engine.notes.write_note,
+        "rename": engine.notes.rename_note,
+        "alias": engine.notes.alias_note,
+        "unalias": engine.notes.unalias_note,
     }
     done = await calls[action](**given)
     facts = {"action": action, "changed": done.changed, "warnings": list(done.warnings)}

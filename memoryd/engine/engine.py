@@ -92,15 +92,7 @@ class Engine:
         self.update_memory = updates.update_memory
         self.review = Review(parts, memories, updates, uses).review
 
-        notes = Notes(parts, memories, updates)
-        self.add_note = notes.add_note
-        self.read_note = notes.read_note
-        self.write_note = notes.write_note
-        self.rename_note = notes.rename_note
-        self.alias_note = notes.alias_note
-        self.unalias_note = notes.unalias_note
-        self.remove_note = notes.remove_note
-        self.list_notes = notes.list_notes
+        self.notes = Notes(parts, memories, updates)
 
         self._windows = windows = Windows(parts, memories, updates)
         self.add_turn = windows.add_turn

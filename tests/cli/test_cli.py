@@ -18,7 +18,8 @@ import pytest
 
 from memoryd.cli import daemon as cli_daemon
 from memoryd.cli import output
-from memoryd.cli.main import main, parser
+from memoryd.cli.main import main
+from memoryd.cli.verbs import parser
 from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import environment, is_running
 

@@ -18,7 +18,8 @@ import pytest
 
 from memoryd.cli import daemon as cli_daemon
 from memoryd.cli import store as cli_store
-from memoryd.cli.main import main, parser
+from memoryd.cli.main import main
+from memoryd.cli.verbs import parser
 from tests.daemons import ForkedDaemon
 
 Capture = pytest.CaptureFixture[str]

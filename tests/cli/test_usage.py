@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.cli.main import main, parser
+from memoryd.cli.main import main
 from memoryd.cli.options import Parser
+from memoryd.cli.verbs import parser
 from memoryd.cli.welcome import FIRST
 from memoryd.client.connection import HANDSHAKE_TIMEOUT
 from tests.daemons import ForkedDaemon

@@ -72,13 +72,13 @@ def name_calls() -> st.SearchStrategy[Call]:
     """Any call that gives or takes a name."""
     two = st.tuples(NAMES, NAMES)
     return st.one_of(
-        two.map(lambda given: lambda e: e.add_note(given[0], "x", aliases=[given[1]])),
-        two.map(lambda given: lambda e: e.rename_note(*given)),
-        two.map(lambda given: lambda e: e.rename_note(*given, keep_alias=True)),
-        two.map(lambda given: lambda e: e.alias_note(*given)),
+        two.map(lambda given: lambda e: e.notes.add_note(given[0], "x", aliases=[given[1]])),
+        two.map(lambda given: lambda e: e.notes.rename_note(*given)),
+        two.map(lambda given: lambda e: e.notes.rename_note(*given, keep_alias=True)),
+        two.map(lambda given: lambda e: e.notes.alias_note(*given)),
         two.map(lambda given: lambda e: e.update_memory(given[0].strip(), name=given[1])),
-        NAMES.map(lambda name: lambda e: e.unalias_note(name)),
-        NAMES.map(lambda name: lambda e: e.remove_note(name)),
+        NAMES.map(lambda name: lambda e: e.notes.unalias_note(name)),
+        NAMES.map(lambda name: lambda e: e.notes.remove_note(name)),
         NAMES.map(lambda name: lambda e: e.store("plain", name=name)),
         NAMES.map(lambda name: lambda e: e.forget(name)),
     )
@@ -139,7 +139,7 @@ class NoteNames(RuleBasedStateMachine):
     )
     def add(self, name: str, aliases: list[str], kind: str) -> None:
         is_free = self.is_free(name, *aliases)
-        done = self.call(lambda e: e.add_note(name, f"on {name}", aliases=aliases, kind=kind))
+        done = self.call(lambda e: e.notes.add_note(name, f"on {name}", aliases=aliases, kind=kind))
         if not is_free:
             assert done == "name_taken"
             return
@@ -153,7 +153,7 @@ class NoteNames(RuleBasedStateMachine):
         note = self.owner(name)
         is_own = note is not None and folded_name(new) in note.handles
         is_free = is_own or self.is_free(new)
-        done = self.call(lambda e: e.rename_note(name, new, keep_alias=keep))
+        done = self.call(lambda e: e.notes.rename_note(name, new, keep_alias=keep))
         if note is None or not is_free:
             assert done == ("not_found" if note is None else "name_taken")
             return
@@ -168,7 +168,7 @@ class NoteNames(RuleBasedStateMachine):
         note = self.owner(name)
         has_it = note is not None and folded_name(alias) in note.handles
         is_free = self.is_free(alias)
-        done = self.call(lambda e: e.alias_note(name, alias))
+        done = self.call(lambda e: e.notes.alias_note(name, alias))
         if note is None or not (has_it or is_free):
             assert done == ("not_found" if note is None else "name_taken")
             return
@@ -179,7 +179,7 @@ class NoteNames(RuleBasedStateMachine):
     @rule(alias=NAMES)
     def unalias(self, alias: str) -> None:
         note = self.owner(alias)
-        done = self.call(lambda e: e.unalias_note(alias))
+        done = self.call(lambda e: e.notes.unalias_note(alias))
         if note is None or folded_name(alias) == folded_name(note.name):
             assert done == ("not_found" if note is None else "alias_invalid")
             return
@@ -193,7 +193,7 @@ class NoteNames(RuleBasedStateMachine):
         if by_store:
             done = self.call(lambda e: e.store(content, name=name))
         else:
-            done = self.call(lambda e: e.write_note(name, content))
+            done = self.call(lambda e: e.notes.write_note(name, content))
         if note is not None:
             note.content = content
             self.check(note, done.memory)
@@ -203,7 +203,7 @@ class NoteNames(RuleBasedStateMachine):
     @rule(name=NAMES, by_forget=st.booleans())
     def remove(self, name: str, by_forget: bool) -> None:
         note = self.owner(name)
-        done = self.call(lambda e: e.forget(name) if by_forget else e.remove_note(name))
+        done = self.call(lambda e: e.forget(name) if by_forget else e.notes.remove_note(name))
         if note is not None:
             self.notes.remove(note)
             assert done.success
@@ -231,9 +231,9 @@ class NoteNames(RuleBasedStateMachine):
         def call(place: int) -> Call:
             name, of = wanted[place], held[place % len(held)] if held else "nobody"
             calls: dict[str, Call] = {
-                "add": lambda e: e.add_note(name, "x"),
-                "alias": lambda e: e.alias_note(of, name),
-                "rename": lambda e: e.rename_note(of, name),
+                "add": lambda e: e.notes.add_note(name, "x"),
+                "alias": lambda e: e.notes.alias_note(of, name),
+                "rename": lambda e: e.notes.rename_note(of, name),
                 "store": lambda e: e.store("plain", name=name),
             }
             return calls[how[place]]
@@ -285,14 +285,14 @@ class NoteNames(RuleBasedStateMachine):
 
     @invariant()
     def the_list_is_in_order(self) -> None:
-        listed = self.call(lambda e: e.list_notes())
+        listed = self.call(lambda e: e.notes.list_notes())
         assert [note.name for note in listed.notes] == [note.name for note in self.notes]
         numbers = [seq_of(note) for note in listed.notes]
         assert numbers == sorted(set(numbers))
 
 
 def _reading(name: str) -> Call:
-    return lambda e: e.read_note(name)
+    return lambda e: e.notes.read_note(name)
 
 
 def _getting(name: str) -> Call:

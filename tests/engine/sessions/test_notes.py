@@ -25,87 +25,89 @@ async def refused(call: Any) -> str:
 
 
 async def test_a_note_is_a_fact_with_a_name_and_a_number(engine: Engine) -> None:
-    first = (await engine.add_note("Deploy steps", "Build, then ship.", aliases=["ship"])).memory
-    second = (await engine.add_note("Talk of May", "We spoke.", kind="archive")).memory
+    first = (
+        await engine.notes.add_note("Deploy steps", "Build, then ship.", aliases=["ship"])
+    ).memory
+    second = (await engine.notes.add_note("Talk of May", "We spoke.", kind="archive")).memory
     assert (first.type, first.name, first.expires_at) == (MemoryType.FACT, "Deploy steps", None)
     assert first.metadata["kind"] == "note"
     assert second.metadata["kind"] == "archive"
     assert (seq_of(first), seq_of(second)) == (1, 2)
-    assert await engine.read_note("SHIP") == first == await engine.get("deploy steps")
-    listed = await engine.list_notes()
+    assert await engine.notes.read_note("SHIP") == first == await engine.get("deploy steps")
+    listed = await engine.notes.list_notes()
     assert (listed.notes, listed.total) == ((first, second), 2)
-    assert (await engine.list_notes(kind="archive")).notes == (second,)
-    assert (await engine.list_notes(limit=1, after=1)).notes == (second,)
+    assert (await engine.notes.list_notes(kind="archive")).notes == (second,)
+    assert (await engine.notes.list_notes(limit=1, after=1)).notes == (second,)
 
 
 async def test_a_number_is_not_used_twice_while_the_engine_runs(
     start: Start, engine: Engine
 ) -> None:
-    await engine.add_note("a", "x")
-    await engine.add_note("b", "x")
-    await engine.remove_note("b")
-    assert seq_of((await engine.add_note("c", "x")).memory) == 3
+    await engine.notes.add_note("a", "x")
+    await engine.notes.add_note("b", "x")
+    await engine.notes.remove_note("b")
+    assert seq_of((await engine.notes.add_note("c", "x")).memory) == 3
     async with start() as again:
-        assert seq_of((await again.add_note("d", "x")).memory) == 4
+        assert seq_of((await again.notes.add_note("d", "x")).memory) == 4
 
 
 @pytest.mark.parametrize(
     "name", ["Plan", "PLAN", "pl\u00e1n", "\uff50lan", " plan ", "ship", "SHIP"]
 )
 async def test_a_name_or_alias_that_is_taken_is_an_error(engine: Engine, name: str) -> None:
-    await engine.add_note("Plan", "x", aliases=["ship"])
-    other = (await engine.add_note("other", "y")).memory
-    assert await refused(engine.add_note(name, "z")) == "name_taken"
-    assert await refused(engine.add_note("new", "z", aliases=["free", name])) == "name_taken"
-    assert await refused(engine.rename_note("other", name)) == "name_taken"
-    assert await refused(engine.alias_note("other", name)) == "name_taken"
+    await engine.notes.add_note("Plan", "x", aliases=["ship"])
+    other = (await engine.notes.add_note("other", "y")).memory
+    assert await refused(engine.notes.add_note(name, "z")) == "name_taken"
+    assert await refused(engine.notes.add_note("new", "z", aliases=["free", name])) == "name_taken"
+    assert await refused(engine.notes.rename_note("other", name)) == "name_taken"
+    assert await refused(engine.notes.alias_note("other", name)) == "name_taken"
     assert await refused(engine.update_memory("other", name=name)) == "name_taken"
     plain = (await engine.store("plain", name="plain")).memory
     assert await refused(engine.update_memory(plain.id, name=name)) == "name_taken"
-    assert await engine.read_note("other") == other
-    assert (await engine.list_notes()).total == 2
+    assert await engine.notes.read_note("other") == other
+    assert (await engine.notes.list_notes()).total == 2
 
 
 async def test_the_name_of_another_memory_is_taken_too(engine: Engine) -> None:
     """In any case, because the note would hide it."""
     plain = (await engine.store("plain", name="Plan")).memory
     for name in ("Plan", "plan"):
-        assert await refused(engine.add_note(name, "x")) == "name_taken"
-    note = (await engine.add_note("note", "x")).memory
+        assert await refused(engine.notes.add_note(name, "x")) == "name_taken"
+    note = (await engine.notes.add_note("note", "x")).memory
     assert await refused(engine.update_memory(note.id, name="plan")) == "name_taken"
     assert await engine.get("Plan") == plain
 
 
 async def test_renaming(engine: Engine) -> None:
-    before = (await engine.add_note("a", "x", aliases=["b"])).memory
-    after = (await engine.rename_note("b", "c", keep_alias=True)).memory
+    before = (await engine.notes.add_note("a", "x", aliases=["b"])).memory
+    after = (await engine.notes.rename_note("b", "c", keep_alias=True)).memory
     assert (after.id, after.name, aliases_of(after)) == (before.id, "c", ["b", "a"])
-    after = (await engine.rename_note("c", "B")).memory
+    after = (await engine.notes.rename_note("c", "B")).memory
     assert (after.name, aliases_of(after)) == ("B", ["a"])
     with pytest.raises(NotFound):
-        await engine.read_note("c")
+        await engine.notes.read_note("c")
     after = (await engine.update_memory("b", name="a")).memory
     assert (after.name, aliases_of(after)) == ("a", [])
     assert seq_of(after) == seq_of(before)
 
 
 async def test_aliases(engine: Engine) -> None:
-    await engine.add_note("a", "x")
-    assert (await engine.alias_note("a", "b")).changed
-    assert not (await engine.alias_note("b", "B")).changed
-    assert not (await engine.alias_note("a", "A")).changed
-    assert await refused(engine.unalias_note("a")) == "alias_invalid"
-    assert "aliases" not in (await engine.unalias_note("b")).memory.metadata
+    await engine.notes.add_note("a", "x")
+    assert (await engine.notes.alias_note("a", "b")).changed
+    assert not (await engine.notes.alias_note("b", "B")).changed
+    assert not (await engine.notes.alias_note("a", "A")).changed
+    assert await refused(engine.notes.unalias_note("a")) == "alias_invalid"
+    assert "aliases" not in (await engine.notes.unalias_note("b")).memory.metadata
     for n in range(100):
-        await engine.alias_note("a", f"alias {n}")
-    assert await refused(engine.alias_note("a", "one more")) == "aliases_too_many"
+        await engine.notes.alias_note("a", f"alias {n}")
+    assert await refused(engine.notes.alias_note("a", "one more")) == "aliases_too_many"
 
 
 async def test_writing_replaces_the_content_only(engine: Engine) -> None:
     before = (
-        await engine.add_note("a", "old text", aliases=["b"], metadata={"tags": ["t"]})
+        await engine.notes.add_note("a", "old text", aliases=["b"], metadata={"tags": ["t"]})
     ).memory
-    after = (await engine.write_note("b", "new text")).memory
+    after = (await engine.notes.write_note("b", "new text")).memory
     assert (after.id, after.name, after.content) == (before.id, "a", "new text")
     assert after.metadata == {**before.metadata, "citation": "new text"}
     assert after.created_at == before.created_at
@@ -113,25 +115,25 @@ async def test_writing_replaces_the_content_only(engine: Engine) -> None:
 
 
 async def test_a_miss_suggests_the_nearest(engine: Engine) -> None:
-    await engine.add_note("Deploy steps", "x", aliases=["rollout"])
+    await engine.notes.add_note("Deploy steps", "x", aliases=["rollout"])
     await engine.store("plain", name="deplo")
     for call in (
-        engine.read_note("deplyo stesp"), engine.write_note("deploy step", "x"),
-        engine.rename_note("Deploy", "y"), engine.remove_note("deploystep"),
-        engine.alias_note("deploy-steps", "y"), engine.unalias_note("deploy st"),
+        engine.notes.read_note("deplyo stesp"), engine.notes.write_note("deploy step", "x"),
+        engine.notes.rename_note("Deploy", "y"), engine.notes.remove_note("deploystep"),
+        engine.notes.alias_note("deploy-steps", "y"), engine.notes.unalias_note("deploy st"),
     ):  # fmt: skip
         with pytest.raises(NotFound) as missed:
             await call
         assert "'Deploy steps'" in missed.value.hint
     with pytest.raises(NotFound, match="no note 'zzz'") as missed:
-        await engine.read_note("zzz")
+        await engine.notes.read_note("zzz")
     assert missed.value.hint == "List the notes."
     with pytest.raises(NotFound):
-        await engine.read_note("deplo")
+        await engine.notes.read_note("deplo")
 
 
 async def test_name_and_content_are_searched_and_aliases_are_not(engine: Engine) -> None:
-    note = (await engine.add_note("heron colony", "Nests in May.", aliases=["osprey"])).memory
+    note = (await engine.notes.add_note("heron colony", "Nests in May.", aliases=["osprey"])).memory
     for query in ("heron colony", "nests"):
         hits = (await engine.search(query, mode="words")).hits
         assert [hit.memory.id for hit in hits] == [note.id]
@@ -140,7 +142,7 @@ async def test_name_and_content_are_searched_and_aliases_are_not(engine: Engine)
 
 async def test_storing_under_a_name_of_a_note_writes_the_note(engine: Engine) -> None:
     """An alias means the note: a memory of that name would take it from the note."""
-    note = (await engine.add_note("Plan", "x", aliases=["b"])).memory
+    note = (await engine.notes.add_note("Plan", "x", aliases=["b"])).memory
     for name in ("Plan", "plan", "B"):
         done = await engine.store(f"by {name}", name=name, metadata={"tags": [name]})
         assert (done.replaced, done.memory.id, done.memory.name) == (True, note.id, "Plan")
@@ -148,11 +150,11 @@ async def test_storing_under_a_name_of_a_note_writes_the_note(engine: Engine) ->
     assert await refused(engine.store("x", "context", name="b")) == "note_invalid"
     assert await refused(engine.store("x", name="b", expires_at=2e9)) == "note_invalid"
     assert await refused(engine.store("x", name="b", metadata={"kind": "gotcha"})) == "note_invalid"
-    assert (await engine.read_note("b")).content == "by B"
+    assert (await engine.notes.read_note("b")).content == "by B"
 
 
 async def test_a_note_stays_one(engine: Engine) -> None:
-    note = (await engine.add_note("a", "x", aliases=["b"])).memory
+    note = (await engine.notes.add_note("a", "x", aliases=["b"])).memory
     changes: list[dict[str, Any]] = [
         {"memory_type": "context"}, {"expires_at": 2e9}, {"clear": ["name"]},
         {"metadata": {"kind": "gotcha"}}, {"metadata": {"kind": None}},
@@ -167,10 +169,10 @@ async def test_a_note_stays_one(engine: Engine) -> None:
 
 
 async def test_an_equal_fact_is_not_part_of_a_note(engine: Engine) -> None:
-    note = (await engine.add_note("a", "The same.")).memory
+    note = (await engine.notes.add_note("a", "The same.")).memory
     stored = await engine.store("The same.", metadata={"kind": "gotcha"})
     assert not stored.duplicate
-    assert await engine.read_note("a") == note
+    assert await engine.notes.read_note("a") == note
     assert (await engine.store("The same.")).memory.id == stored.memory.id
 
 
@@ -178,44 +180,44 @@ async def test_an_equal_fact_is_not_part_of_a_note(engine: Engine) -> None:
     "name", ["", " ", "context:task", "Context: x", "a" * 201, "\u200b", 3, None]
 )
 async def test_what_cannot_be_a_name_is_refused(engine: Engine, name: Any) -> None:
-    note = (await engine.add_note("a", "x")).memory
-    assert await refused(engine.add_note(name, "x")) == "name_invalid"
-    assert await refused(engine.add_note("b", "x", aliases=[name])) == "name_invalid"
-    assert await refused(engine.rename_note("a", name)) == "name_invalid"
-    assert await refused(engine.alias_note("a", note.id)) == "name_invalid"
+    note = (await engine.notes.add_note("a", "x")).memory
+    assert await refused(engine.notes.add_note(name, "x")) == "name_invalid"
+    assert await refused(engine.notes.add_note("b", "x", aliases=[name])) == "name_invalid"
+    assert await refused(engine.notes.rename_note("a", name)) == "name_invalid"
+    assert await refused(engine.notes.alias_note("a", note.id)) == "name_invalid"
 
 
 async def test_other_wrong_arguments(engine: Engine) -> None:
-    assert await refused(engine.add_note("a", " ")) == "content_empty"
-    assert await refused(engine.add_note("a", "x", kind="gotcha")) == "kind_invalid"
-    assert await refused(engine.add_note("a", "x", aliases="b")) == "aliases_invalid"
-    assert await refused(engine.list_notes(kind="x")) == "kind_invalid"
-    assert await refused(engine.list_notes(limit=0)) == "limit_invalid"
-    assert await refused(engine.rename_note("a", "b", keep_alias=1)) == "keep_alias_invalid"  # type: ignore[arg-type]
+    assert await refused(engine.notes.add_note("a", " ")) == "content_empty"
+    assert await refused(engine.notes.add_note("a", "x", kind="gotcha")) == "kind_invalid"
+    assert await refused(engine.notes.add_note("a", "x", aliases="b")) == "aliases_invalid"
+    assert await refused(engine.notes.list_notes(kind="x")) == "kind_invalid"
+    assert await refused(engine.notes.list_notes(limit=0)) == "limit_invalid"
+    assert await refused(engine.notes.rename_note("a", "b", keep_alias=1)) == "keep_alias_invalid"  # type: ignore[arg-type]
 
 
 async def test_a_secret_is_masked_in_a_note(engine: Engine) -> None:
     secret = "my password is " + "hunter2-" + "Xy9"
-    done = await engine.add_note("a", secret)
+    done = await engine.notes.add_note("a", secret)
     assert "hunter2" not in done.memory.content
     assert done.warnings
-    assert "hunter2" not in (await engine.write_note("a", f"now {secret}")).memory.content
+    assert "hunter2" not in (await engine.notes.write_note("a", f"now {secret}")).memory.content
 
 
 async def test_notes_survive_export_and_import(start: Start, engine: Engine) -> None:
-    note = (await engine.add_note("Plan", "x", aliases=["b"])).memory
+    note = (await engine.notes.add_note("Plan", "x", aliases=["b"])).memory
     again = memory_from(fields_of(note), 10_000)
     assert again == note
-    await engine.remove_note("plan")
+    await engine.notes.remove_note("plan")
     assert (await engine.import_memory(again)).outcome is Outcome.ADDED
-    assert await engine.read_note("B") == note
-    assert seq_of((await engine.add_note("next", "x")).memory) == 2
+    assert await engine.notes.read_note("B") == note
+    assert seq_of((await engine.notes.add_note("next", "x")).memory) == 2
 
 
 async def test_an_import_cannot_take_a_name(engine: Engine) -> None:
     """Not by a note or a memory with the name or alias of a note, nor by a note with the name of a
     memory."""
-    note = (await engine.add_note("Plan", "x", aliases=["b"])).memory
+    note = (await engine.notes.add_note("Plan", "x", aliases=["b"])).memory
     plain = (await engine.store("plain", name="Plain")).memory
     base = fields_of(note) | {"id": "f" * 20}
     own = base["metadata"]
@@ -229,11 +231,11 @@ async def test_an_import_cannot_take_a_name(engine: Engine) -> None:
     for fields in wrong:
         done = await engine.import_memory(memory_from(fields, 10_000))
         assert done.outcome is Outcome.KEPT
-    assert await engine.read_note("b") == note
+    assert await engine.notes.read_note("b") == note
     assert await engine.get("Plain") == plain
     done = await engine.import_memory(memory_from(wrong[1], 10_000), overwrite=True)
     assert (done.outcome, done.rival) == (Outcome.REPLACED, note.id)
-    assert (await engine.read_note("plan")).id == "f" * 20
+    assert (await engine.notes.read_note("plan")).id == "f" * 20
 
 
 @pytest.mark.parametrize(
