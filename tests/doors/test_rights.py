@@ -73,7 +73,8 @@ def code(answer: Any) -> str:
 
 
 def test_every_tool_that_is_not_marked_as_reading_is_refused() -> None:
-    assert sorted(READING) == ["get_context", "list_memories", "memory_chain", "search_memories"]
+    known = ["get_context", "list_memories", "list_projects", "memory_chain", "search_memories"]
+    assert sorted(READING) == known
     assert sorted({tool.name for tool in TOOLS} - READING) == sorted(ARGUMENTS)
 
 
