@@ -31,7 +31,13 @@ def home(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def shim(
-    daemon: Daemon, home: Path, folder: Path, *flags: str, roots: Any = None, **variables: str
+    daemon: Daemon,
+    home: Path,
+    folder: Path,
+    *flags: str,
+    roots: Any = None,
+    era: str = "legacy",
+    **variables: str,
 ) -> AsyncIterator[Client]:
     """The MCP client behind a real shim that runs in a folder."""
     kept = {k: v for k, v in environment().items() if k != "MEMORYD_PROJECT"}
@@ -41,7 +47,7 @@ async def shim(
         env=kept | {"HOME": str(home)} | variables,
         cwd=str(folder),
     )
-    async with Client(started, mode="legacy", list_roots_callback=roots) as client:
+    async with Client(started, mode=era, list_roots_callback=roots) as client:
         yield client
 
 
@@ -230,3 +236,14 @@ async def test_an_agent_cannot_change_projects(daemon: Daemon, home: Path, name:
         answer = await client.call_tool(name, {})
         assert answer.is_error
         assert "not_local" in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_a_client_of_the_newest_protocol_is_not_asked_for_roots(
+    daemon: Daemon, home: Path
+) -> None:
+    """From 2026-07-28 on a server cannot ask; the working directory decides."""
+    app = checkout(home / "app", "git@example.com:acme/app.git")
+    roots = told(checkout(home / "site", "git@example.com:acme/site.git"))
+    async with shim(daemon, home, app, roots=roots, era="2026-07-28") as client:
+        assert await stored_in(client) == A
+    assert roots.asked == 0
