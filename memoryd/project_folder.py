@@ -21,6 +21,7 @@ from memoryd.labels import has_hidden, normal_name
 
 VARIABLE = "MEMORYD_PROJECT"
 MAX_NAME = 200  # characters of a project's name, as of other labels
+MAX_BYTES = 2**20  # that are read of a file of git
 KEPT = 180  # characters at the end of a path that is too long for a name
 SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 URL = re.compile(r"\s*url\s*=\s*(.*)", re.IGNORECASE)
@@ -126,4 +127,6 @@ def _as_name(text: str) -> str | None:
 
 
 def _read(file: Path) -> str:
-    return files.read_text(file, named=True)
+    """The beginning of a file, which anybody may have put there."""
+    with os.fdopen(files.open_file(file, os.O_RDONLY, named=True), "rb") as opened:
+        return opened.read(MAX_BYTES).decode()

@@ -116,6 +116,13 @@ def test_a_config_that_cannot_be_read_is_no_project(home: Path) -> None:
     assert project_at(folder) is None
 
 
+def test_of_a_huge_config_only_the_beginning_is_read(home: Path) -> None:
+    folder = checkout(home / "app", "git@example.com:acme/app")
+    with open(folder / ".git" / "config", "ab") as config:
+        config.truncate(1 << 40)  # a file of holes
+    assert project_at(folder) == "acme/app"
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

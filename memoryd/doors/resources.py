@@ -47,6 +47,8 @@ self-contained statement a call, with names instead of pronouns and dates instea
 - conversation: what was said, worth a month
 - context: matters today only (where we are, what is being done)
 Give a name to what has one current value ("current project"): storing under it again replaces it.
+What you store belongs to the project you work in, if there is one; pass shared: true for what
+matters everywhere.
 
 When the user asks you to forget: find it with search_memories, then forget_memory with its id,
 and say what was forgotten. Correct a wrong memory by forgetting it and storing the right one.

@@ -57,7 +57,7 @@ class Projects:
         self._parts = parts
 
     async def list(self) -> tuple[ProjectFacts, ...]:
-        """Every project that has living memories, and the shared ones; the most used first."""
+        """Every project that has living memories, and the shared ones; the largest first."""
         found: dict[str | None, ProjectFacts] = {}
         now = self._parts.clock()
         async for memory in self._all():
@@ -104,7 +104,8 @@ class Projects:
             )
         other = None if to is None else _name(to)
         found = {wanted: self._alive(wanted) for wanted in memory_ids}
-        ids = [memory.id for memory in found.values() if memory]
+        # Once each: a memory may be named by its id and by its name.
+        ids = [*dict.fromkeys(memory.id for memory in found.values() if memory)]
         done = await self._move_some(ids, other, None, lambda memory: True)
         return replace(done, missing=tuple(str(id) for id, memory in found.items() if not memory))
 
@@ -144,7 +145,9 @@ class Projects:
         async with parts.gate.passing(), parts.locks.hold(map(id_key, ids)):
             found = (parts.index.get(id) for id in ids)
             due = [memory for memory in found if memory and holds(memory)]
-            changed = [_put_into(memory, to) for memory in due if project_of(memory) != to]
+            changed = [
+                _put_into(memory, to) for memory in due if memory.metadata.get(PROJECT) != to
+            ]
             records = [Record(memory, await commits.passages(parts, memory)) for memory in changed]
             if records:
                 await commits.commit(parts, *records)

@@ -31,7 +31,13 @@ def home(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def shim(
-    daemon: Daemon, home: Path, folder: Path, *flags: str, roots: Any = None, **variables: str
+    daemon: Daemon,
+    home: Path,
+    folder: Path,
+    *flags: str,
+    roots: Any = None,
+    era: str = "legacy",
+    **variables: str,
 ) -> AsyncIterator[Client]:
     """The MCP client behind a real shim that runs in a folder."""
     kept = {k: v for k, v in environment().items() if k != "MEMORYD_PROJECT"}
@@ -41,7 +47,7 @@ async def shim(
         env=kept | {"HOME": str(home)} | variables,
         cwd=str(folder),
     )
-    async with Client(started, mode="legacy", list_roots_callback=roots) as client:
+    async with Client(started, mode=era, list_roots_callback=roots) as client:
         yield client
 
 
@@ -188,18 +194,18 @@ def test_a_client_cannot_pass_the_project_as_another(daemon: Daemon) -> None:
 
 
 def test_each_result_names_its_project_and_the_own_comes_first(daemon: Daemon) -> None:
-    word = uuid4().hex
+    ours = {"category": uuid4().hex}
     for name in (A, B):
-        daemon.tool("store_memory", content=f"the port of {word}", metadata={"project": name})
+        daemon.tool("store_memory", content="the port is 8080", metadata=ours | {"project": name})
     for own in (A, B):
         with Lines(daemon.connect()) as lines:
             lines.send(project_note(own))
             lines.open()
-            found = lines.tool("search_memories", query=f"port {word}", explain=True)
-            hits = found["structuredContent"]["results"][:2]
+            found = lines.tool("search_memories", query="port", metadata=ours, explain=True)
+            hits = found["structuredContent"]["results"]
         assert [hit["metadata"]["project"] for hit in hits] == [own, B if own == A else A]
         assert hits[0]["why"]["project"] > 0
-    narrow = daemon.tool("search_memories", query=f"port {word}", project=B)
+    narrow = daemon.tool("search_memories", query="port", metadata=ours, project=B)
     assert [hit["metadata"]["project"] for hit in narrow["results"]] == [B]
 
 
@@ -230,3 +236,14 @@ async def test_an_agent_cannot_change_projects(daemon: Daemon, home: Path, name:
         answer = await client.call_tool(name, {})
         assert answer.is_error
         assert "not_local" in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_a_client_of_the_newest_protocol_is_not_asked_for_roots(
+    daemon: Daemon, home: Path
+) -> None:
+    """From 2026-07-28 on a server cannot ask; the working directory decides."""
+    app = checkout(home / "app", "git@example.com:acme/app.git")
+    roots = told(checkout(home / "site", "git@example.com:acme/site.git"))
+    async with shim(daemon, home, app, roots=roots, era="2026-07-28") as client:
+        assert await stored_in(client) == A
+    assert roots.asked == 0

@@ -340,6 +340,9 @@ async def test_move_by_id_and_name(engine: Engine) -> None:
     assert (await engine.projects.move([one.id], None)).moved == 1
     assert await project(engine, one.id) is None
     assert (await engine.projects.move([one.id], None)).moved == 0  # it is there already
+    second = await engine.get("second")
+    assert second is not None
+    assert (await engine.projects.move(["second", second.id], A)).moved == 1
 
 
 async def test_expired_memories_move_along(engine: Engine, clock: Clock) -> None:
