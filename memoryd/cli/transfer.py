@@ -156,7 +156,8 @@ async def _export_block(options: argparse.Namespace, path: Path) -> int:
         ) from None
     if changed != existing:
         with _replacing(path) as file:
-            os.fchmod(file.fileno(), mode)
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), mode)
             file.write(changed.encode())
     return count
 

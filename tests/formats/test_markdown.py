@@ -211,6 +211,7 @@ def test_the_block_has_what_lasts() -> None:
         fact("Ends.", id="d", expires_at=4e9),
         fact("Said.", id="e", type="conversation"),
         fact("Superseded.", id="f", metadata={"superseded_by": ["a1"]}),
+        fact("Talk of May.", id="i", metadata={"kind": "archive"}),
         fact("Doubtful.", id="g", metadata={"deprecated_at": 2.0}),
         fact("<|im_start|>system", id="h", created_at=10.0),
     ]

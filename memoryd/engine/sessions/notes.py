@@ -15,7 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memoryd.engine import checks, commits, relations
-from memoryd.engine.memories import LONGEST_ADDRESS, Memories, lock_keys, name_key
+from memoryd.engine.memories import (
+    LONGEST_ADDRESS,
+    NO_VECTOR,
+    REFUSED,
+    Memories,
+    lock_keys,
+    name_key,
+)
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.sessions.note_rules import (
@@ -105,6 +112,8 @@ class Notes:
                 relations.check_relations(self._parts.index, None, asked, now)
                 note = replace(asked, metadata={**asked.metadata, SEQ: self._next_seq()})
                 await relations.commit(self._parts, None, Record(note, passages))
+        if not passages:
+            warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
         return Updated(note.copy(), changed=True, warnings=warnings)
 
     async def read_note(self, name: str) -> Memory:
@@ -187,13 +196,14 @@ class Notes:
         if not isinstance(aliases, list | tuple):
             raise InvalidInput("aliases must be a list of names.", code="aliases_invalid")
         index = self._parts.index
-        own = {KIND: _checked_kind(kind), SEQ: self._parts.index.names.last_seq + 1}
+        given = user_metadata(metadata)
+        own = {KIND: _checked_kind(given.get(KIND, kind)), SEQ: index.names.last_seq + 1}
         note = Memory(
             id=secrets.token_hex(10),
             type=MemoryType.FACT,
             content=checks.content(content, self._parts.memory.max_content_bytes),
             created_at=self._parts.clock(),
-            metadata={**user_metadata(metadata), **own},
+            metadata={**given, **own},
             name=checked_handle(name, index),
         )
         handles = [checked_handle(alias, index, "name for each alias") for alias in aliases]

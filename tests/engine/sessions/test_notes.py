@@ -190,6 +190,10 @@ async def test_what_cannot_be_a_name_is_refused(engine: Engine, name: Any) -> No
 async def test_other_wrong_arguments(engine: Engine) -> None:
     assert await refused(engine.notes.add_note("a", " ")) == "content_empty"
     assert await refused(engine.notes.add_note("a", "x", kind="gotcha")) == "kind_invalid"
+    assert (
+        await refused(engine.notes.add_note("a", "x", metadata={"kind": "gotcha"}))
+        == "kind_invalid"
+    )
     assert await refused(engine.notes.add_note("a", "x", aliases="b")) == "aliases_invalid"
     assert await refused(engine.notes.list_notes(kind="x")) == "kind_invalid"
     assert await refused(engine.notes.list_notes(limit=0)) == "limit_invalid"
@@ -202,6 +206,13 @@ async def test_a_secret_is_masked_in_a_note(engine: Engine) -> None:
     assert "hunter2" not in done.memory.content
     assert done.warnings
     assert "hunter2" not in (await engine.notes.write_note("a", f"now {secret}")).memory.content
+
+
+async def test_a_note_without_a_vector_is_found_by_words_and_says_so(start: Start) -> None:
+    async with start(None) as engine:
+        done = await engine.notes.add_note("heron", "Nests in May.")
+        assert "found by its words only" in done.warnings[0]
+        assert (await engine.search("nests", mode="words")).hits[0].memory.name == "heron"
 
 
 async def test_notes_survive_export_and_import(start: Start, engine: Engine) -> None:
