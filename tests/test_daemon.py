@@ -52,6 +52,7 @@ def test_it_stops_cleanly_and_everything_is_there_again(daemon: Daemon) -> None:
     assert found[0]["id"] == made["id"]
 
 
+@pytest.mark.slow
 def test_a_running_call_is_finished_before_it_stops(daemon: Daemon) -> None:
     daemon.start()
     with Lines(daemon.connect()) as client:
@@ -72,6 +73,7 @@ def test_a_running_call_is_finished_before_it_stops(daemon: Daemon) -> None:
     assert daemon.status()["memories"]["fact"] >= done
 
 
+@pytest.mark.slow
 def test_a_second_daemon_is_told_and_touches_nothing(daemon: Daemon) -> None:
     daemon.start()
     second = Daemon(daemon.folder)
@@ -82,6 +84,7 @@ def test_a_second_daemon_is_told_and_touches_nothing(daemon: Daemon) -> None:
     assert daemon.tool("store_memory", content="still served")["content"] == "still served"
 
 
+@pytest.mark.slow
 def test_a_stale_socket_of_a_killed_daemon_is_no_obstacle(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="acknowledged")
@@ -91,6 +94,7 @@ def test_a_stale_socket_of_a_killed_daemon_is_no_obstacle(daemon: Daemon) -> Non
     assert daemon.status()["memories"]["fact"] == 1
 
 
+@pytest.mark.slow
 def test_a_killed_store_worker_is_replaced_without_an_error(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="before")
@@ -101,6 +105,7 @@ def test_a_killed_store_worker_is_replaced_without_an_error(daemon: Daemon) -> N
     assert status["store"]["restarts"] == 1
 
 
+@pytest.mark.slow
 def test_it_listens_before_it_is_ready_and_calls_wait(daemon: Daemon) -> None:
     daemon.process = daemon.spawn()
     with Lines(daemon.connect()) as client:
@@ -109,6 +114,7 @@ def test_it_listens_before_it_is_ready_and_calls_wait(daemon: Daemon) -> None:
         assert stored["structuredContent"]["content"] == "early bird"
 
 
+@pytest.mark.slow
 def test_a_second_signal_forces_the_end(daemon: Daemon) -> None:
     daemon.start()
     worker = daemon.status()["store"]["pid"]
@@ -181,6 +187,7 @@ def test_a_broken_index_is_repaired_and_vectors_are_made_again(tmp_path: Path) -
         daemon.stop()
 
 
+@pytest.mark.slow
 def test_a_start_with_another_collection_says_what_else_is_there(tmp_path: Path) -> None:
     Daemon(tmp_path / "data").start().stop()
     other = Daemon(tmp_path / "data", MEMORYD_STORE_COLLECTION="work").start()
@@ -241,6 +248,7 @@ def test_status_tells_that_a_slow_opening_goes_on(daemon: Daemon, tmp_path: Path
     assert daemon.status()["store"]["set_aside"] == []
 
 
+@pytest.mark.slow
 def test_a_stop_during_a_long_opening_is_clean(daemon: Daemon, tmp_path: Path) -> None:
     """The daemon does not wait for it for ever and does not fail; its worker finishes the opening
     and closes the store, so that the next start need not even check it."""
@@ -270,6 +278,7 @@ def test_a_stop_during_a_long_opening_is_clean(daemon: Daemon, tmp_path: Path) -
     assert daemon.status()["store"]["since_by"] == "made"
 
 
+@pytest.mark.slow
 def test_a_daemon_that_cannot_open_its_store_stays_up_and_says_why(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="x")
@@ -299,6 +308,7 @@ def test_memory_text_is_never_logged(daemon: Daemon) -> None:
     assert canary not in daemon.log.read_text()
 
 
+@pytest.mark.slow
 def test_a_database_that_cannot_be_decoded_tells_no_memory_text(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="3").start()
     for n in range(7):
@@ -322,6 +332,7 @@ def test_a_database_that_cannot_be_decoded_tells_no_memory_text(tmp_path: Path) 
         assert "canary" not in said
 
 
+@pytest.mark.slow
 def test_it_is_ready_and_stopping_for_systemd(daemon: Daemon) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         address = tempfile.mkdtemp(prefix="memoryd-test-") + "/notify"
@@ -433,6 +444,7 @@ def test_many_clients_end_with_exactly_what_they_stored(daemon: Daemon) -> None:
     assert daemon.status()["memories"]["fact"] == total
 
 
+@pytest.mark.slow
 def test_without_unix_sockets_the_same_lines_go_over_loopback_with_a_token(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,6 +476,7 @@ def test_without_unix_sockets_the_same_lines_go_over_loopback_with_a_token(
     assert not daemon.socket.exists()
 
 
+@pytest.mark.slow
 def test_a_socket_that_is_in_use_is_not_taken_away(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
     other = Daemon(tmp_path / "other")
@@ -534,6 +547,7 @@ async def told_at_opening(folder: Path) -> list[str]:
     return told
 
 
+@pytest.mark.slow
 def test_a_crash_writes_no_core_dump(daemon: Daemon) -> None:
     daemon.start()
     assert daemon.process is not None
@@ -553,6 +567,7 @@ def test_a_worker_forbids_core_dumps_itself() -> None:
     assert done.stderr == b"(0, 0)"
 
 
+@pytest.mark.slow
 def test_everything_it_makes_is_its_owners_alone(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="private")

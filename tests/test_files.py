@@ -92,6 +92,7 @@ def test_what_is_no_file_in_a_data_directory_is_refused(
 
 @pytest.mark.parametrize("put", [put_link, put_pipe])
 @pytest.mark.parametrize("name", ["daemon.lock", "daemon.start", "daemon.log", "token"])
+@pytest.mark.slow
 def test_who_starts_a_daemon_there_is_told_so(
     folder: Path, victim: Path, name: str, put: Callable[[Path, Path], None]
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_pipe_does_not_keep_the_shim_waiting(home: Home, name: str) -> None:
 
 
 @pytest.mark.parametrize("put", [put_link, put_pipe])
+@pytest.mark.slow
 def test_a_log_that_is_no_file_is_refused_also_elsewhere(
     folder: Path, victim: Path, put: Callable[[Path, Path], None]
 ) -> None:
@@ -308,6 +310,7 @@ def test_a_linked_token_is_refused_wherever_it_is(folder: Path) -> None:
     assert "doors.token_file" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_an_export_replaces_a_link_and_refuses_a_pipe(
     home: Home, tmp_path: Path, victim: Path
 ) -> None:

@@ -36,6 +36,7 @@ def events(daemon: Daemon, name: str | None = None) -> list[dict[str, Any]]:
     return [event for event in lines if name in (None, event["event"])]
 
 
+@pytest.mark.slow
 def test_a_start_is_logged_stage_by_stage(daemon: Daemon) -> None:
     """Each stage with its duration: those of the daemon, and those of its worker."""
     daemon.start()
@@ -53,6 +54,7 @@ def test_a_start_is_logged_stage_by_stage(daemon: Daemon) -> None:
     assert (closed["worker"], closed["clean"]) == (worker, True)
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_search_are_in_its_event_and_in_the_status(daemon: Daemon) -> None:
     daemon.start()
     daemon.tool("store_memory", content="the heating is on")
@@ -69,6 +71,7 @@ def test_the_steps_of_a_search_are_in_its_event_and_in_the_status(daemon: Daemon
         assert sum(event[f"{step}_ms"] for step in steps) <= event["ms"] + 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_killed_and_its_successor_are_logged(daemon: Daemon) -> None:
     daemon.start()
     killed = daemon.status()["store"]["pid"]
@@ -84,6 +87,7 @@ def test_a_worker_that_was_killed_and_its_successor_are_logged(daemon: Daemon) -
     assert [event["stage"] for event in checked] == WORKER_STAGES
 
 
+@pytest.mark.slow
 def test_a_repair_and_a_purge_of_the_worker_are_logged(daemon: Daemon) -> None:
     daemon.settings["MEMORYD_STORE_SYNC_THRESHOLD"] = "5"
     daemon.start()
@@ -106,6 +110,7 @@ def test_a_repair_and_a_purge_of_the_worker_are_logged(daemon: Daemon) -> None:
     ("level", "shown", "hidden"),
     [("debug", "connection_opened", "nothing"), ("warning", "worker_ended", "listening")],
 )
+@pytest.mark.slow
 def test_the_level_is_configured(daemon: Daemon, level: str, shown: str, hidden: str) -> None:
     daemon.settings["MEMORYD_LOG_LEVEL"] = level
     daemon.start()

@@ -38,6 +38,7 @@ def refused(daemon: Daemon) -> str:
 
 
 @pytest.mark.usefixtures("loose_umask")
+@pytest.mark.slow
 def test_a_first_start_makes_everything_private(tmp_path: Path) -> None:
     """Also where the umask is loose: directories 0700, files and socket 0600."""
     daemon = Daemon(tmp_path / "data", MEMORYD_DOORS_TCP_PORT=str(free_port()))
@@ -132,6 +133,7 @@ def test_a_link_to_a_directory_of_another_user_is_refused(tmp_path: Path) -> Non
     assert list(theirs.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_link_to_a_directory_of_ones_own_is_fine(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir(mode=0o700)
     daemon = Daemon(tmp_path / "data")

@@ -125,6 +125,7 @@ def test_the_memories_of_another_program_are_taken_over(tmp_path: Path, capsys: 
     assert daemon.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_second_start_adds_nothing_and_what_was_forgotten_stays_forgotten(
     tmp_path: Path, capsys: Capture
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_second_start_adds_nothing_and_what_was_forgotten_stays_forgotten(
     assert daemon.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_continues(tmp_path: Path) -> None:
     given = rows(3000, datetime.now())
     daemon = ForkedDaemon(seed(tmp_path / "data", given)).start()
@@ -199,6 +201,7 @@ def test_a_store_that_cannot_be_read_is_named_and_tried_again(
     assert daemon.stop() == 0
 
 
+@pytest.mark.slow
 def test_import_chroma_from_anywhere(tmp_path: Path, capsys: Capture) -> None:
     def run(*words: str) -> tuple[int, Any]:
         code = main(["import", *words, "--json", "--socket", str(daemon.socket)])

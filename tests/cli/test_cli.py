@@ -252,6 +252,7 @@ def test_a_daemon_that_was_started_by_a_verb(home: Path, capsys: Capture) -> Non
     assert not is_running(pid)
 
 
+@pytest.mark.slow
 def test_a_stop_that_takes_too_long_is_a_failure(
     home: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

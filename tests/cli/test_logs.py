@@ -131,6 +131,7 @@ def test_an_unknown_level_is_wrong_usage(tmp_path: Path, capsys: Capture) -> Non
     assert "It is one of debug, info, warning, error." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_daemon_on_a_terminal_is_named(tmp_path: Path, capsys: Capture) -> None:
     """Not the old log of another daemon, which would mislead."""
     daemon = Daemon(tmp_path / "data").start()
@@ -170,6 +171,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]
     daemon.stop()
 
 
+@pytest.mark.slow
 def test_the_log_of_a_service_is_read_from_the_journal(
     journal: Daemon, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -190,6 +192,7 @@ def test_the_log_of_a_service_is_read_from_the_journal(
 
 
 @pytest.mark.parametrize("program", ["#!/bin/sh\nexit 3\n", None], ids=["fails", "is missing"])
+@pytest.mark.slow
 def test_a_journal_that_cannot_be_read_is_told(
     journal: Daemon,
     tmp_path: Path,

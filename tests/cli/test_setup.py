@@ -53,6 +53,7 @@ def setup(tmp_path: Path) -> Setup:
     return run
 
 
+@pytest.mark.slow
 def test_setup_that_finds_nothing_names_what_it_tried_and_what_helps(setup: Setup) -> None:
     """Every source with its reason on a line of its own; never the advice to run itself."""
     code, said = setup()

@@ -48,6 +48,7 @@ def test_start_starts_one_daemon(there: list[str], ask: Any, capsys: Capture) ->
     assert ask("start") == {"started": False, "pid": pid, "version": "0.1.0"}
 
 
+@pytest.mark.slow
 def test_start_says_which_it_started(there: list[str], ask: Any, capsys: Capture) -> None:
     assert main(["start", *there]) == 0
     said = capsys.readouterr().out
@@ -65,6 +66,7 @@ def test_a_daemon_that_cannot_start_is_a_failure(tmp_path: Path, capsys: Capture
         assert "There is no setting `memory.pth`" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_restart_replaces_the_process_and_keeps_the_memories(
     there: list[str], ask: Any, capsys: Capture
 ) -> None:
@@ -105,6 +107,7 @@ def test_version_tells_both(
         assert "The daemon runs version 0.1.0, this command is 0.2.0." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_daemon_that_does_not_answer_is_not_called_stopped(
     there: list[str], ask: Any, capsys: Capture
 ) -> None:

@@ -111,6 +111,7 @@ def test_an_import_tells_of_secrets_that_it_removed(
     assert json.loads(run(two, "import", str(other), "--json"))["known"] == 3
 
 
+@pytest.mark.slow
 def test_a_pipe_works_both_ways(one: Daemon, two: Daemon) -> None:
     fill(one, count=450)  # several pages, several batches
     command = [sys.executable, "-m", "memoryd", "--socket"]
@@ -347,6 +348,7 @@ def test_an_export_that_was_killed_leaves_no_half(run: Any, one: Daemon, tmp_pat
     assert lines(file)[-1]["end"] is True
 
 
+@pytest.mark.slow
 def test_an_import_that_was_killed_is_continued(run: Any, two: Daemon, tmp_path: Path) -> None:
     count = 3000
     file = tmp_path / "many.jsonl"

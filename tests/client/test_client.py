@@ -346,6 +346,7 @@ async def test_clients_that_start_a_daemon_share_one(home: Path) -> None:
         assert len(set(await asyncio.gather(*(pid() for _ in range(8))))) == 1
 
 
+@pytest.mark.slow
 async def test_a_client_that_starts_a_daemon_starts_it_again(home: Path) -> None:
     async with Client(data_dir=home, start=True) as memory:
         first = (await memory.status())["pid"]

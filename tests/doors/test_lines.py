@@ -101,6 +101,7 @@ def test_an_id_that_is_none_is_refused(daemon: Daemon, id: object) -> None:
         assert client.read()["error"]["code"] == -32600
 
 
+@pytest.mark.slow
 def test_an_answer_is_bounded_and_says_so(daemon: Daemon) -> None:
     for n in range(8):
         daemon.tool("store_memory", content=f"heavy {n} " + "load " * 18_000)

@@ -164,6 +164,7 @@ async def _measured(wire: Wire, line: bytes) -> float:
     return lag.longest
 
 
+@pytest.mark.slow
 async def test_no_message_holds_up_the_others(tmp_path: Path) -> None:
     lines = {name: line_of(message) for name, message in worst().items()}
     assert all(len(line) <= Limits().line_bytes for line in lines.values())
@@ -171,6 +172,7 @@ async def test_no_message_holds_up_the_others(tmp_path: Path) -> None:
     assert {name: spent for name, spent in found.items() if spent > MOST} == {}
 
 
+@pytest.mark.slow
 async def test_no_request_over_http_holds_up_the_others(tmp_path: Path) -> None:
     bodies = {name: line_of(message) for name, message in worst().items()}
     found = await stalls_over_http(tmp_path, bodies)

@@ -51,6 +51,7 @@ async def names(client: Client) -> list[str]:
         ("all", NAMES + MANAGE + NOTES),
     ],
 )
+@pytest.mark.slow
 async def test_a_client_sees_the_toolsets_that_it_asked_for(
     daemon: Daemon, door: str, era: str, token: str, tools: str | None, seen: list[str]
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_client_that_asks_for_nothing_gets_what_is_configured(generous: Daemon
         assert [tool["name"] for tool in lines.call("tools/list")["tools"]] == NAMES
 
 
+@pytest.mark.slow
 async def test_the_choice_of_the_shim_survives_a_restart(tmp_path: Path) -> None:
     """The shim asks again on every connection."""
     daemon = Daemon(tmp_path / "data").start()

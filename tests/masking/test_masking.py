@@ -403,6 +403,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.slow
 def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
     assert costs_its_length(mask, piece)
 

@@ -128,6 +128,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) ->
 
 
 @pytest.mark.parametrize("has_command", [True, False], ids=["systemctl fails", "no systemctl"])
+@pytest.mark.slow
 def test_install_without_a_manager_changes_nothing(
     has_command: bool,
     folder: Path,
@@ -167,6 +168,7 @@ def test_the_files_alone_can_be_written(
 
 
 @pytest.mark.parametrize("refused", ["daemon-reload", "enable", "restart"])
+@pytest.mark.slow
 def test_an_install_that_fails_leaves_all_as_it_was(
     refused: str, systemctl: FakeManager, running: Running, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -59,6 +59,7 @@ async def test_a_store_records_the_model_of_the_server(server: ModelServer, tmp_
 
 
 @pytest.mark.parametrize("known", ["from the store", "from the configuration"])
+@pytest.mark.slow
 async def test_a_model_that_comes_after_the_start_is_attached(
     server: ModelServer, tmp_path: Path, known: str
 ) -> None:
@@ -92,6 +93,7 @@ async def test_a_server_that_dies_and_comes_back(server: ModelServer, tmp_path: 
         assert (await engine.search("kitchen dock")).warnings == ()
 
 
+@pytest.mark.slow
 async def test_a_slow_server_delays_one_search_by_its_timeout(
     server: ModelServer, tmp_path: Path
 ) -> None:
@@ -109,6 +111,7 @@ async def test_a_slow_server_delays_one_search_by_its_timeout(
         assert asked < 20  # not once for each search
 
 
+@pytest.mark.slow
 async def test_a_backup_is_restored_while_the_server_is_down(
     server: ModelServer, tmp_path: Path
 ) -> None:
@@ -126,6 +129,7 @@ async def test_a_backup_is_restored_while_the_server_is_down(
         assert (engine.count, engine.state()["pending_vectors"]) == (1, 0)
 
 
+@pytest.mark.slow
 async def test_another_model_on_the_same_server_takes_over(
     server: ModelServer, tmp_path: Path
 ) -> None:
@@ -139,6 +143,7 @@ async def test_another_model_on_the_same_server_takes_over(
         assert (await engine.search("kitchen dock")).hits[0].memory.content == DOCK
 
 
+@pytest.mark.slow
 async def test_both_models_are_on_a_server_that_was_down_at_the_start(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +167,7 @@ async def test_both_models_are_on_a_server_that_was_down_at_the_start(
         assert (await engine.search("kitchen dock")).warnings == ()
 
 
+@pytest.mark.slow
 async def test_fewer_dimensions_of_the_same_model_are_another_model(
     server: ModelServer, tmp_path: Path
 ) -> None:
@@ -180,6 +186,7 @@ async def test_fewer_dimensions_of_the_same_model_are_another_model(
         assert (await engine.store_status())["dimension"] == 48
 
 
+@pytest.mark.slow
 async def test_without_the_backend_no_text_is_sent_to_a_server(
     server: ModelServer, tmp_path: Path
 ) -> None:

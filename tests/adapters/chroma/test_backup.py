@@ -105,6 +105,7 @@ async def test_another_models_vectors_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no end", "a line less", "text", "missing"])
+@pytest.mark.slow
 async def test_a_damaged_file_is_refused_and_nothing_changed(tmp_path: Path, damage: str) -> None:
     path = await backed_up(tmp_path / "a", tmp_path / "files")
     data, lines = path.read_bytes(), gzip.decompress(path.read_bytes()).splitlines(True)

@@ -151,6 +151,7 @@ async def test_putting_again_replaces_everything(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 2), (4, 1), (3, 3), (0, 2), (2, 0)])
+@pytest.mark.slow
 async def test_passages_follow_their_memory(place: Place, before: int, after: int) -> None:
     async with place.open() as store:
         await store.put(record("a", before))
@@ -192,6 +193,7 @@ async def test_expired_finds_what_is_due_and_nothing_else(store: Store) -> None:
 
 
 @pytest.mark.parametrize("new", [True, False])
+@pytest.mark.slow
 async def test_concurrent_puts_are_all_kept_after_reopening(place: Place, new: bool) -> None:
     async with place.open() as store, anyio.create_task_group() as tasks:
         for n in range(300):
@@ -247,6 +249,7 @@ async def test_one_bad_record_fails_alone(place: Place) -> None:
 @pytest.mark.parametrize(
     "other", [Identity("other-model", DIMENSION), Identity("test-model", DIMENSION + 1)]
 )
+@pytest.mark.slow
 async def test_another_model_is_refused_with_both_names(place: Place, other: Identity) -> None:
     async with place.open() as store:
         await store.put(record("a"))

@@ -32,6 +32,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 async def test_every_row_is_read_and_the_original_stays(source: Path, tmp_path: Path) -> None:
     before = digests(source)
     rows = await read_foreign(source, "memories", tmp_path)

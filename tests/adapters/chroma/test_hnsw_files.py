@@ -24,6 +24,7 @@ async def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 async def test_a_whole_index_is_not_torn_and_survives_the_scrub(folder: Path) -> None:
     assert list((folder / "store").glob("*/header.bin"))
     assert not is_torn(folder / "store")
@@ -36,6 +37,7 @@ async def test_a_whole_index_is_not_torn_and_survives_the_scrub(folder: Path) ->
         assert (await store.status())["set_aside"] == []
 
 
+@pytest.mark.slow
 async def test_an_old_header_with_new_files_is_detected(folder: Path) -> None:
     path = next((folder / "store").glob("*/header.bin"))
     data = bytearray(path.read_bytes())

@@ -23,6 +23,7 @@ from tests.adapters.embed.tiny_bert import damage
 
 @pytest.mark.parametrize("name", [GRAPH, DATA, "tokenizer.json", RECIPE])
 @pytest.mark.parametrize("harm", [damage, Path.unlink, lambda path: os.truncate(path, 100)])
+@pytest.mark.slow
 def test_a_damaged_preparation_is_made_again(
     name: str, harm: Callable[[Path], Any], tiny: Path, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def test_nothing_in_nothing_out(encoder: Encoder) -> None:
     assert encoder.encode([]).shape == (0, encoder.dimension)
 
 
+@pytest.mark.slow
 def test_a_text_has_the_same_vector_in_any_batch(encoder: Encoder) -> None:
     """Order is kept, and neither batch nor padding changes a vector."""
     together = encoder.encode(GOLDEN)
@@ -52,6 +53,7 @@ def test_a_text_has_the_same_vector_in_any_batch(encoder: Encoder) -> None:
     np.testing.assert_allclose(together, alone, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_threads_get_the_vectors_that_one_alone_gets(encoder: Encoder) -> None:
     chunks = [varied(12, 6, seed) for seed in range(6)]
     alone = [encoder.encode(chunk) for chunk in chunks]

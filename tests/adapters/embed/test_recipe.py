@@ -137,6 +137,7 @@ def test_a_bare_folder_of_a_known_family_gets_its_recipe(tmp_path: Path) -> None
         assert recipe.query_prefix.startswith("Represent this sentence")
 
 
+@pytest.mark.slow
 def test_the_published_folders_say_what_the_catalogue_says() -> None:
     """The pinned recipe of a model is the one that its own files give."""
     for known in CATALOGUE.values():

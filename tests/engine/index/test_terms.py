@@ -89,6 +89,7 @@ def test_data_in_one_piece_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("piece", ["0", "1 ", "12 (3", "12.", "1   ", "aA1", "a.b/", "'s", "東"])
+@pytest.mark.slow
 def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
     assert costs_its_length(terms, piece)
 

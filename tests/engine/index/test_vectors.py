@@ -73,6 +73,7 @@ def test_rounding_is_never_farther_off_than_it_says(seed: int, width: float, spi
 @pytest.mark.parametrize("passages", [1, 3])
 @pytest.mark.parametrize("width", [1e-4, 0.3, 3.0])
 @pytest.mark.parametrize("filter", [Filter(), Filter(type=MemoryType.FACT)])
+@pytest.mark.slow
 def test_a_first_look_changes_no_answer(
     passages: int, width: float, filter: Filter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_text_with_every_word_scores_about_one() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 15), st.booleans(), TEXTS), max_size=40))
+@pytest.mark.slow
 def test_what_is_removed_leaves_nothing_behind(
     steps: list[tuple[int, bool, list[str]]],
 ) -> None:
