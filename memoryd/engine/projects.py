@@ -97,7 +97,8 @@ class Projects:
     async def move(self, memory_ids: Sequence[str], to: str | None) -> Moved:
         """Move memories, by id or name, into a project; None: make them shared. Raises
         InvalidInput."""
-        if not isinstance(memory_ids, list | tuple) or len(memory_ids) > MAX_IDS:
+        is_list = isinstance(memory_ids, list | tuple) and len(memory_ids) <= MAX_IDS
+        if not is_list or not all(isinstance(id, str) for id in memory_ids):
             raise InvalidInput(
                 f"memory_ids must be a list of at most {MAX_IDS} ids or names.",
                 code="memory_ids_invalid",
@@ -107,11 +108,9 @@ class Projects:
         # Once each: a memory may be named by its id and by its name.
         ids = [*dict.fromkeys(memory.id for memory in found.values() if memory)]
         done = await self._move_some(ids, other, None, lambda memory: True)
-        return replace(done, missing=tuple(str(id) for id, memory in found.items() if not memory))
+        return replace(done, missing=tuple(id for id, memory in found.items() if not memory))
 
-    def _alive(self, id_or_name: object) -> Memory | None:
-        if not isinstance(id_or_name, str):
-            return None
+    def _alive(self, id_or_name: str) -> Memory | None:
         index = self._parts.index
         memory = index.get(id_or_name) or index.named(normal_name(id_or_name[: checks.MAX_NAME]))
         return memory if memory and not is_expired(memory, self._parts.clock()) else None

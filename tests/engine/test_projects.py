@@ -410,3 +410,10 @@ def test_the_boost_cannot_be_set_above_its_bound() -> None:
     assert math.isclose(
         load(environ={"MEMORYD_SEARCH_PROJECT_WEIGHT": "0"}).search.project_weight, 0.0
     )
+
+
+@pytest.mark.parametrize("wrong", ["a", [[]], [1], [None], ["a"] * 1001, {"a": 1}])
+async def test_what_to_move_is_a_list_of_texts(engine: Engine, wrong: Any) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await engine.projects.move(wrong, "acme/web")
+    assert caught.value.code == "memory_ids_invalid"
