@@ -111,6 +111,17 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """The language model that writes summaries of sessions."""
+
+    url: str = ""
+    model: str = ""
+    key_env: str = ""
+    key_file: str = ""
+    timeout: float = field(default=30.0, metadata={"above": 0.0, "most": 600.0})
+
+
+@dataclass(frozen=True, slots=True)
 class LifecycleSettings:
     """How memories gain and lose trust."""
 
@@ -171,6 +182,7 @@ class Config:
     store: StoreSettings = field(default_factory=StoreSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    llm: LlmSettings = field(default_factory=LlmSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
     log: LogSettings = field(default_factory=LogSettings)
@@ -182,6 +194,7 @@ SECTIONS: dict[str, type[Any]] = {
     "store": StoreSettings,
     "backup": BackupSettings,
     "search": SearchSettings,
+    "llm": LlmSettings,
     "lifecycle": LifecycleSettings,
     "doors": DoorSettings,
     "log": LogSettings,
