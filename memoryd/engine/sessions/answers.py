@@ -31,6 +31,8 @@ DECODER = json.JSONDecoder(strict=False)  # a line feed within a string is accep
 THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.S | re.I)
 NAMED = re.compile(rf"[\"'*`]*\b({'|'.join(FIELDS)})\b[\"'*`]*\s*[:=][*\s]*", re.I)
 QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*+)|'((?:[^'\\]|\\.)*+)", re.S)
+CUT_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{0,3}\Z")
+HALVES = "".join(map(chr, range(0xD800, 0xDC00)))  # first halves of a pair of surrogates
 STAMP = re.compile(r"\s*\[?\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?\s?(?:Z|UTC)?\]?[\s:,.-]*")
 TOPIC = re.compile(r"[a-z0-9_]{1,30}(?:\.[a-z0-9_]{1,30}){1,3}")
 BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+")
@@ -69,8 +71,8 @@ class Answer:
 def parse(text: str) -> Answer | None:
     """What the model answered; None if there is no history entry in it."""
     text = THOUGHTS.sub("", text[:MAX_READ]).strip()
-    whole, _ = _decoded(text, 0)
-    text = whole if isinstance(whole, str) else text  # JSON in a JSON string
+    whole, end = _decoded(text, 0)
+    text = whole if isinstance(whole, str) and end == len(text) else text  # JSON in a JSON string
     for found in _objects(text):
         if (answer := _answer(found)) is not None:
             return answer
@@ -143,8 +145,11 @@ def _items(text: str) -> Iterator[Any]:
 
 
 def _unescaped(text: str) -> str:
-    found, _ = _decoded(f'"{text}"', 0)
-    return found if isinstance(found, str) else text.replace("\\n", "\n").replace("\\", "")
+    """The text of a JSON string, of which the end may be missing."""
+    found, end = _decoded(f'"{CUT_ESCAPE.sub("", text)}"', 0)
+    if not end:
+        return text.replace("\\n", "\n").replace("\\", "")
+    return str(found).rstrip(HALVES)
 
 
 def _answer(found: dict[str, Any]) -> Answer | None:

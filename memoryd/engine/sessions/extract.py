@@ -23,13 +23,14 @@ from memoryd.engine.index.terms import CHUNK, QUIET, terms
 from memoryd.engine.sessions.said import Said, day, minute, shortened, stamp
 
 MAX_SENTENCE, MAX_ENTRY = 240, 2_400  # characters
-FEWEST, MOST = 3, 12  # sentences
-PER_SENTENCE = 5  # messages that one sentence stands for
+FEWEST, MOST = 4, 12  # sentences
+PER_SENTENCE = 4  # messages that one sentence stands for
 MAX_CHOICES = 1_000  # messages to choose from; of more, those that say most
 MAX_TEXT = 4_000  # characters of a message that are read
 MAX_SPEAKERS = 4
 BUCKETS = 512  # of words, where there are no vectors
 LEAST_ALIKE = 0.25  # cosine below which two messages have nothing in common
+LEAST_GAIN = 1e-3  # below it a message says nothing that the chosen ones do not say
 ROLES = {"user": 1.0, "assistant": 0.85, "system": 0.4, "tool": 0.4}  # how much a message counts
 QUESTION, SHORT = 0.7, 0.3  # factors of a sentence that asks, and of one with few words
 SHORT_WORDS = 4
@@ -50,7 +51,7 @@ class Sentence:
 
 
 class Words:
-    """How much each word of a session says: those of many messages say little."""
+    """How much each word of a session says: most if it comes back, little if it is everywhere."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.of_text = [terms(text[:MAX_TEXT]) for text in texts]
@@ -60,9 +61,9 @@ class Words:
     def weight(self, term: int) -> float:
         if term in QUIET:
             return 0.0
-        share = self._in_messages[term] / max(1, self._count)
-        common = 1.0 - share if self._count > SHORT_WORDS else 1.0
-        return math.log1p(self._in_messages[term]) * math.log1p(1.0 / max(share, 1e-9)) * common
+        count = self._in_messages[term]
+        common = count / self._count if self._count > SHORT_WORDS else 0.0
+        return math.log1p(count) * (1.0 - common)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -98,11 +99,13 @@ def extract(said: Sequence[Said], zone: tzinfo | None) -> str | None:
 
 def _heading(said: Sequence[Said], zone: tzinfo | None) -> str:
     names = list(dict.fromkeys(shortened(" ".join(one.who.split()), 40) for one in said))
-    more = f" and {len(names) - MAX_SPEAKERS} others" if len(names) > MAX_SPEAKERS else ""
+    if len(names) > MAX_SPEAKERS:
+        names = [*names[:MAX_SPEAKERS], f"{len(names) - MAX_SPEAKERS} others"]
+    speakers = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
     count = "1 message" if len(said) == 1 else f"{len(said)} messages"
     first, last = (minute(at(one.at for one in said), zone) for at in (min, max))
     since = f", {first} to {last}" if first != last else ""
-    return f"{stamp(said, zone)}{count} of {', '.join(names[:MAX_SPEAKERS])}{more}{since}."
+    return f"{stamp(said, zone)}{count} of {speakers}{since}."
 
 
 def _best_sentence(one: Said, words: Words) -> Sentence | None:
@@ -150,7 +153,8 @@ def _chosen(vectors: Vectors, weights: NDArray[np.float32]) -> list[int]:
     """The messages that stand for the session, by number."""
     choices = np.sort(np.argsort(-weights, kind="stable")[:MAX_CHOICES])
     weights = weights[choices] / weights.max()
-    alike = np.clip(vectors[choices] @ vectors[choices].T - LEAST_ALIKE, 0.0, 1.0)
+    cosines = vectors[choices] @ vectors[choices].T
+    alike = np.clip((cosines - LEAST_ALIKE) / (1.0 - LEAST_ALIKE), 0.0, 1.0)
     np.fill_diagonal(alike, 1.0)
     alike *= weights  # to stand for a message counts as much as the message says
     covered = np.zeros(len(choices), dtype=np.float32)
@@ -160,7 +164,7 @@ def _chosen(vectors: Vectors, weights: NDArray[np.float32]) -> list[int]:
         gains = np.maximum(alike - covered, 0.0).sum(axis=1) * weights
         gains[chosen] = -1.0
         best = int(gains.argmax())
-        if gains[best] <= 0.0:
+        if gains[best] <= LEAST_GAIN:
             break
         chosen.append(best)
         covered = np.maximum(covered, alike[best])

@@ -15,6 +15,7 @@ from memoryd.labels import has_hidden, normal_name
 MAX_TITLE = 60  # characters
 LONGEST = 4  # words
 MAX_TEXT = 2_000  # characters of a message that are read
+ONCE = 0.5  # factor of a phrase with a word that is said in one message only
 PLAIN = "Conversation"
 WORD = re.compile(r"[^\W_][\w'\u2019-]*")
 BREAK = re.compile(r"[^\w\s'\u2019-]+|\n+")  # no phrase goes across
@@ -57,8 +58,12 @@ def title_of(said: Sequence[Said]) -> str:
         words.update(key for key in seen if " " not in key)
     if not phrases:
         return PLAIN
-    best = max(phrases, key=lambda key: (_score(key, phrases[key], words, len(said)), key))
-    title = shown[best]
+    scores = {key: _score(key, phrases[key], words, len(said)) for key in phrases}
+    ranked = sorted(phrases, key=lambda key: (-scores[key], key))
+    title = shown[ranked[0]]
+    if " " not in title:  # one word says little: add the next one
+        others = [key for key in ranked[1:] if " " not in key and words[key] > 1]
+        title = ", ".join([title, *(shown[key] for key in others[:1])])
     return shortened(title[0].upper() + title[1:], MAX_TITLE)
 
 
@@ -78,6 +83,8 @@ def _score(phrase: str, count: int, words: Counter[str], total: int) -> float:
     """High for what is said in several messages, of more than one word, but not in all messages."""
     telling = [word for word in phrase.split(" ") if word not in COMMON]
     weight = sum(_telling(word, words[word], total) for word in telling)
+    if count == 1 and any(words[word] == 1 for word in telling):
+        weight *= ONCE
     return weight * (1.0 + math.log(count)) / math.sqrt(1.5 + len(telling))
 
 
