@@ -36,7 +36,8 @@ def server() -> Iterator[ModelServer]:
 
 
 def model_of(server: ModelServer, path: str = "", **settings: Any) -> HttpLanguageModel:
-    return HttpLanguageModel(LlmSettings(**({"url": server.url + path, "timeout": 5.0} | settings)))
+    given: dict[str, Any] = {"url": server.url + path, "timeout": 5.0} | settings
+    return HttpLanguageModel(LlmSettings(**given))
 
 
 def chat(content: Any) -> dict[str, Any]:
@@ -49,7 +50,7 @@ async def test_a_chat_is_answered(
 ) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
     model = model_of(server, path, model="qwen", key_env="SOME_KEY")
-    assert SUMMARY["title"] in await model.complete(QUESTION)
+    assert str(SUMMARY["title"]) in await model.complete(QUESTION)
     assert server.paths == ["/v1/chat/completions"]
     assert server.keys == [f"Bearer {KEY}"]
     assert server.bodies[0]["model"] == "qwen"

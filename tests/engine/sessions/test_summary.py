@@ -45,7 +45,8 @@ def server() -> Iterator[ModelServer]:
 
 
 def summaries(server: ModelServer | None, secrets: Any = "mask", **options: Any) -> Summaries:
-    settings = LlmSettings(**({"url": server.url if server else "", "timeout": 5.0} | options))
+    given: dict[str, Any] = {"url": server.url if server else "", "timeout": 5.0} | options
+    settings = LlmSettings(**given)
     model = HttpLanguageModel(settings) if server else None
     return Summaries(Language(settings, model), MemorySettings(secrets=secrets))
 
