@@ -23,6 +23,7 @@ from memoryd.settings import (
     LlmSettings,
     MemorySettings,
     SearchSettings,
+    SessionSettings,
 )
 
 
@@ -107,6 +108,7 @@ class Parts:
     snapshots: Snapshots
     backup: BackupSettings = field(default_factory=BackupSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
     monotonic: Callable[[], float] = time.monotonic
     clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)
