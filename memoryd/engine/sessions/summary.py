@@ -14,6 +14,7 @@ from functools import partial
 import structlog
 
 from memoryd.engine.models.language import Language
+from memoryd.engine.secrecy import masked_text
 from memoryd.engine.sessions import answers
 from memoryd.engine.sessions.answers import ProposedFact
 from memoryd.engine.sessions.extract import extract
@@ -22,7 +23,6 @@ from memoryd.engine.sessions.said import Said, shortened, stamp
 from memoryd.engine.sessions.titles import PLAIN, archive_name
 from memoryd.errors import EmbedError
 from memoryd.fair import in_thread
-from memoryd.masking.mask import mask
 from memoryd.sanitize import visible
 from memoryd.settings import MemorySettings
 
@@ -51,7 +51,7 @@ class Summaries:
 
     def __init__(self, language: Language, settings: MemorySettings) -> None:
         self._language = language
-        self._masks = settings.secrets != "allow"
+        self._settings = settings
 
     async def summarise(
         self, said: Sequence[Said], durable: str = "", zone: tzinfo | None = None
@@ -85,10 +85,8 @@ class Summaries:
 
     def _prompt(self, said: Sequence[Said], durable: str, zone: tzinfo | None) -> str:
         """What is sent: without secrets, also those that were stored before they were masked."""
-        if self._masks:
-            said = [replace(one, text=mask(one.text).text) for one in said]
-            durable = mask(durable).text
-        return data_of(said, durable, zone)
+        safe = [replace(one, text=self._masked(one.text)) for one in said]
+        return data_of(safe, self._masked(durable), zone)
 
     def _read(self, text: str, said: Sequence[Said], zone: tzinfo | None) -> Summary | None:
         answer = answers.parse(text)
@@ -108,7 +106,7 @@ class Summaries:
         )
 
     def _masked(self, text: str) -> str:
-        return mask(text).text if self._masks else text
+        return masked_text(text, self._settings)
 
     def _extracted(self, said: Sequence[Said], zone: tzinfo | None) -> Summary | None:
         entry = extract([replace(one, text=visible(one.text)) for one in said], zone)
