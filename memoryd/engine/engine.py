@@ -33,7 +33,10 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
+from memoryd.engine.sessions.records import Records
 from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
@@ -97,7 +100,11 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        self._windows = windows = Windows(parts, memories, updates)
+        self.records = Records(parts, memories, updates)
+        facts = Facts(parts, memories, updates)
+        self.compaction = Compaction(parts, self.records, self.notes, facts)
+
+        self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn
         self.context_window = windows.window
         self.clear_window = windows.clear
@@ -249,6 +256,7 @@ async def run_engine(
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
             tasks.start_soon(parts.reranking.run)
+            tasks.start_soon(engine.compaction.run)
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)
