@@ -17,8 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.engine.filters import Filter
-from memoryd.engine.index.columns import Mask
+from memoryd.engine.filters import Filter, Mask
 from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.turns import Numbers
 from memoryd.engine.lifecycle.decay import MAX_HALF_LIVES, clock_start
@@ -111,7 +110,7 @@ class Durable:
         return ranks.best(allowed, today, below, room)
 
     def _current(self) -> Ranks:
-        if not self._ranks.is_of(self._parts.index):  # replaced by a change of model
+        if not self._ranks.is_of(self._parts.index):  # another one took its place
             self._ranks, self._known = Ranks(self._parts.index), None
         return self._ranks
 
