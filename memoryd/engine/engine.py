@@ -34,6 +34,7 @@ from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
 from memoryd.engine.sessions.records import Records
@@ -102,7 +103,7 @@ class Engine:
 
         self.records = Records(parts, memories, updates)
         facts = Facts(parts, memories, updates)
-        self.compaction = Compaction(parts, self.records, self.notes, facts)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, Durable(parts))
 
         self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn

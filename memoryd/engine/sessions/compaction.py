@@ -15,7 +15,7 @@ turns go on while the language model writes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ import structlog
 
 from memoryd.engine import checks, commits
 from memoryd.engine.parts import KeyLocks, Parts
+from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.facts import Facts, Taken
 from memoryd.engine.sessions.messages import messages_of, shown_text
 from memoryd.engine.sessions.notes import Notes
@@ -61,8 +62,6 @@ log = structlog.get_logger()
 MAX_AT_ONCE = 200  # messages of one archive: of more, a summary would say too little
 MAX_ATTEMPTS = 3  # with the language model, while messages are being forgotten
 
-Known = Callable[[str | None], str]  # the lasting facts of a project, as text
-
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
@@ -91,14 +90,14 @@ class Compaction:
         records: Records,
         notes: Notes,
         facts: Facts,
-        known: Known = lambda project: "",
+        durable: Durable,
         read: ReadStatements = read_statements,
     ) -> None:
         self._parts = parts
         self._records = records
         self._notes = notes
         self._facts = facts
-        self._known = known
+        self._durable = durable
         self._read = read
         self._summaries = Summaries(parts.language, parts.memory)
         self._one_at_a_time = KeyLocks()
@@ -117,7 +116,7 @@ class Compaction:
             await self._adopt(session)
             while True:
                 waiting = self._waiting(session)
-                part = waiting[: len(waiting) - kept][:MAX_AT_ONCE] if len(waiting) > kept else []
+                part = _first(waiting, min(MAX_AT_ONCE, len(waiting) - kept))
                 if not part:
                     return replace(done, kept=len(waiting))
                 done = await self._archive(done, part)
@@ -204,7 +203,7 @@ class Compaction:
         zone = self._parts.lifetimes.zone
         for attempt in itertools.count(1):
             said = [await self._said(message) for message in part]
-            known = self._known(_project(part))
+            known = await self._known(_project(part))
             ask = ask and attempt < MAX_ATTEMPTS  # it takes long: others may be forgotten again
             summary = await self._summaries.summarise(said, known, zone, ask=ask)
             alive = [message for message in part if self._is_there(message)]
@@ -212,6 +211,13 @@ class Compaction:
                 return summary, alive
             part = alive
         raise AssertionError("each attempt has fewer messages")
+
+    async def _known(self, project: str | None) -> str:
+        """The lasting facts that a language model need not propose again, one a line."""
+        if not self._parts.language.configured:
+            return ""
+        await self._durable.prepare()
+        return "\n".join(fact.content for fact in self._durable.facts(project, self._parts.clock()))
 
     def _is_there(self, message: Memory) -> bool:
         return self._parts.index.get(message.id) is not None
@@ -292,6 +298,14 @@ def _upto(archive: Memory) -> int:
         return -1
     upto = facts.get("upto")
     return upto if type(upto) is int else -1
+
+
+def _first(messages: Sequence[Memory], count: int) -> list[Memory]:
+    """The first messages. Imported ones may have the same order: they stay together."""
+    if count <= 0:
+        return []
+    last = order_of(messages[count - 1])
+    return [message for message in messages if order_of(message) <= last]
 
 
 def _project(part: Sequence[Memory]) -> str | None:

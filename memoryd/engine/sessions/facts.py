@@ -160,20 +160,24 @@ class Facts:
         if vector is None:
             return None
         async with self._parts.gate.passing():
-            for fact, cosine in await self._nearest(vector):
-                if cosine <= NEAR:
-                    return None
-                is_ours = project_of(fact) in (None, project_of(asked))
-                if is_ours and not _says_otherwise(fact.content, asked.content):
-                    return fact
+            near = await self._nearest(vector, project_of(asked))
+        for fact in near:
+            if not _says_otherwise(fact.content, asked.content):
+                return fact
         return None
 
-    async def _nearest(self, vector: Floats) -> list[tuple[Memory, float]]:
-        """The nearest facts in meaning with their cosines, best first. Call inside the gate."""
+    async def _nearest(self, vector: Floats, project: str | None) -> list[Memory]:
+        """The facts of this project and shared ones that are near in meaning, best first. Call
+        inside the gate."""
         index, now = self._parts.index, self._parts.clock()
         if len(vector) != index.tables[0].dimension:
             return []  # the model was changed meanwhile
-        filter = Filter(type=MemoryType.FACT, hides_superseded=True, hides_records=True)
+        filter = Filter(
+            type=MemoryType.FACT,
+            hides_superseded=True,
+            hides_records=True,
+            projects=(None,) if project is None else (None, project),
+        )
         with index.slot_versions.watched():
             view = index.view([], filter, now, 0.0)
             if index.exact:
@@ -181,9 +185,9 @@ class Facts:
             else:
                 meaning = await from_store(self._parts.store, index, view, vector, CANDIDATES)
             best = np.argsort(-meaning, kind="stable")[:CANDIDATES]
-            seen = [(index.as_seen(int(slot), view)[0], float(meaning[slot])) for slot in best]
-        found = [(entry.memory, cosine) for entry, cosine in seen if entry is not None]
-        return [(fact, cosine) for fact, cosine in found if _is_plain_fact(fact, now)]
+            seen = [index.as_seen(int(slot), view)[0] for slot in best if meaning[slot] > NEAR]
+        found = [entry.memory for entry in seen if entry is not None]
+        return [fact for fact in found if _is_plain_fact(fact, now)]
 
     async def _add(
         self, proposal: Proposal, metadata: Mapping[str, Any], replaced: Sequence[str] = ()
