@@ -114,12 +114,14 @@ class Compaction:
         done = Compacted(session)
         async with self._one_at_a_time.hold([session]):
             await self._adopt(session)
-            while True:
-                waiting = self._waiting(session)
-                part = _first(waiting, min(MAX_AT_ONCE, len(waiting) - kept))
-                if not part:
-                    return replace(done, kept=len(waiting))
-                done = await self._archive(done, part)
+            waiting = self._waiting(session)
+            due = _first(waiting, len(waiting) - kept)
+            upto = order_of(due[-1]) if due else -1
+            while due:
+                done = await self._archive(done, _first(due, MAX_AT_ONCE))
+                # Those that come meanwhile are left to the next compaction.
+                due = [message for message in self._waiting(session) if order_of(message) <= upto]
+            return replace(done, kept=len(self._waiting(session)))
 
     async def consolidate(self, session_id: str) -> Compacted:
         """Archive all messages that are part of no archive yet. Raises StoreError."""
@@ -304,7 +306,7 @@ def _first(messages: Sequence[Memory], count: int) -> list[Memory]:
     """The first messages. Imported ones may have the same order: they stay together."""
     if count <= 0:
         return []
-    last = order_of(messages[count - 1])
+    last = order_of(messages[min(count, len(messages)) - 1])
     return [message for message in messages if order_of(message) <= last]
 
 
