@@ -299,6 +299,25 @@ async def test_a_cut_archive_still_fits(config: Config, store: RamStore, clock: 
         assert len(archive.content.encode()) <= 100
 
 
+async def test_secrets_of_a_model_are_masked_even_where_they_are_refused(
+    config: Config, store: RamStore, clock: Clock
+) -> None:
+    key = "AKIA" + "Q3EGRDTIWVV5PXLB"
+    wrote = {
+        "history_entry": f"They used {key} for it.",
+        "title": f"Key {key}",
+        "memory_update": [{"text": f"The key is {key}.", "message": 1}],
+    }
+    prompt = Prompt(json.dumps(wrote))
+    prompt.released.set()
+    strict = replace(config.memory, secrets="refuse")
+    async with engine_with(prompt, config, store, clock, memory=strict) as engine:
+        await say(engine, 2)
+        done = await engine.compaction.consolidate("s")
+        assert (done.archived, len(done.facts), done.summary_by) == (2, 1, "llm")
+        assert key not in str([record.memory for record in store.records.values()])
+
+
 class Failing(RamStore):
     """A store in RAM of which one write fails, and then all that follow: a kill."""
 
