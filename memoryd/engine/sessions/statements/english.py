@@ -21,10 +21,10 @@ _FRAGMENTS = {
     "end": r"(?=\s*(?:$|[^\w\s]|(?:and|but|by the way|btw|so|from|who|or|because|as well|too|now|"
     r"then|not|although|though|with|since|in)\b))",
     # What a liking may be about: nothing at hand, nothing of this conversation.
-    "object": r"(?!(?:it|its|it's|that|this|these|those|you|your|yours|the|how|what|where|when|who|"
+    "object": r"(?!(?:it|its|it's|not to (?:say|answer|talk|discuss|comment|share)|that|this|these|those|you|your|yours|the|how|what|where|when|who|"
     r"why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|to (?:think|see|say|"
     r"know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|point|have|help|get|do|"
-    r"learn more|start|make|try|explore|create|keep|share|find|focus|discuss|talk|not)|not to|seeing|"
+    r"learn more|start|make|try|explore|create|keep|share|find|focus|discuss|talk|not)|to(?=\s*(?:\W|$))|seeing|"
     r"hearing|knowing|being able|having|getting|doing|making|sharing|us|one|none|more|some|"
     r"something|anything|another|our|my (?:life|job))\b)\S",
     "place": r"(?:(?:the )?(?:<cap>)|\d+ \w|(?!(?:a|an|the|fear|hope|peace|harmony|constant|"
@@ -112,7 +112,7 @@ _FRAGMENTS = {
     r"cli|client|bot|daemon|infrastructure|worker|queue|cache|game|plugin|codebase|project|"
     r"production|staging|prod|repo|repository|system|platform|product|data warehouse)",
     "tools": r"(?!(?:too|so|a lot|it|this|that|these|those|the|some|many|your|both|for|to|them|as|"
-    r"in|on|only|every|all|more|less|less|much|each|our|my|no|one|up|him|her|what|whatever|"
+    r"in|on|only|every|all|more|less|much|a similar|the same|a different|each|our|my|no|one|up|him|her|what|whatever|"
     r"something|anything|words|here)\b)[\w`Q]",
 }
 
@@ -326,8 +326,10 @@ _PERSONAL = (
 _PREFERENCES = (
     Rules(
         (
-            r"i(?:'d| would)? (?:<very>)prefer (?P<first>[\w' -]{2,40}?) (?:over|to|rather than|"
-            r"instead of) (?P<second>(?!do|be|have|get|see|go|make)\w[\w' -]{1,40})",
+            r"i (?:<very>)prefer (?P<first>(?!not |the (?:first|second|third|last|other|new|old) )"
+            r"[\w'-]+(?: [\w'-]+){0,3}) (?:over|rather than|instead of) "
+            r"(?P<second>[\w'-]+(?: [\w'-]+){0,3})<end>",
+            r"i (?:<very>)prefer (?P<first>(?!not )[\w'-]+) to (?P<second>[\w'-]+)<end>",
             r"i (?:<very>)(?:prefer|favou?r) (?P<rest><object>)",
             r"(?:my|our) preference is (?:to|for|that|always) \w",
             r"i(?:'d| would) rather (?=[^?]{3,80}\b(?:always|in general|generally|every time)\b)",
@@ -397,7 +399,7 @@ _STANDING = (
     ),
     Rules(
         (
-            r"(?:please )?(?:always|never|don'?t ever|do not ever) <standing> (?!mind|again|say die)\S",
+            r"(?:please )?(?:always|never|don'?t ever|do not ever) <standing> (?!mind|again|up\b)\S",
             r"(?:from now on|going forward|from here on|henceforth|from today on),? (?:please )?"
             r"(?!we'll see|we will see|things)\S",
             r"in (?:the )?future,? (?:please )(?:don'?t |do not |only |always |never )?<standing>\b",
@@ -519,9 +521,9 @@ TABLE = Table(
         r"mind|don'?t forget|do not forget|never forget|make a note|take note|make sure (?:to|you) "
         r"remember|try to remember|note down|write down)(?: for (?:later|next time|the future|future "
         r"(?:chats|reference)))?(?: (?:that(?! (?:time|one|song|movie|film|day|guy|girl|night|place|"
-        r"thing|bit|part|episode|was|is|when)\b)|this(?= ?:))|:|,)[:,]? ",
-        r"(?:please |pls )?(?:remember|keep in mind|don'?t forget) (?=(?:i|my|we|our|i'm|im)\b)"
-        r"(?!my (?:password|login)\b)",
+        r"thing|bit|part|episode|was|is|when)\b)|this(?= ?:))|:)[:,]? (?!you(?:'re| are| can|'ve|'ll)\b)",
+        r"(?:please |pls )?(?:remember|keep in mind|don'?t forget),? (?=(?:i|my|we|our|i'm|im)\b)"
+        r"(?!(?:my (?:password|login)|i'?m (?:always )?here|we(?:'re| are))\b)",
         r"(?:please |pls )?(?:save|store|add|put|keep|commit)(?: this| that| it| the following)?"
         r"(?: fact)? (?:in|to|into) (?:your )?memory[:,]? (?:that )?",
         r"(?:can|could|will|would) you (?:please )?(?:remember|keep in mind|note|make a note) that "
@@ -564,13 +566,13 @@ TABLE = Table(
     r"afternoon|evening|week|weekend|time|month)|next (?:hour|minutes?)|in (?:a|an|\d+|ten|five) "
     r"(?:minutes?|hours?|sec\w*)|brb|last (?:night|week|weekend)|for the moment|just now|until \d+|"
     r"temporarily|for a (?:bit|while|few)|these days|lately",
-    deictic=r"your|yours|you|this(?! (?:<project>)\b)|these|here|above|below|option|version|"
+    deictic=r"your|yours|you|them|those|following|mentioned|(?:to|in|of|about|with|for|on|at) that|this(?! (?:<project>)\b)|these|here|above|below|option|version|"
     r"suggestion|suggestions|idea|answer|draft|paragraph|sentence|(?:first|second|third|last|"
     r"other|latest|previous|next) (?:one|option|version|approach|idea|part|paragraph|solution|"
     r"sentence|suggestion|way|of)|approach|so much|so far|each other|right|it(?! (?:was|has been|is) (?:decided|agreed))",
     refusals=r"(?:don'?t|do not|please don'?t|never|not to|no need to) (?:\w+ )?(?:remember|save|"
     r"store|memori[sz]e|record|note) (?:this|that|it|any|what|my|anything|the (?:following|above))|"
-    r"(?<!don't\s)(?<!dont\s)(?<!not\s)(?<!never\s)forget (?:that|this|about|what|it|everything|i|my)|"
+    r"(?<!don't )(?<!dont )(?<!not )(?<!never )forget (?:that|this|about|what|it|everything|i|my)|"
     r"off the record|between (?:you and me|us)|keep (?:this|it) (?:off|out of)",
     tasks=r"(?:(?:please|can you|could you|pls|kindly|now|then|and|i want you to|i need you to|"
     r"would you|help me|help me to|let's|lets|ok|okay|hey|hi),? )*(?:translate|rewrite|rephrase|"

@@ -90,8 +90,8 @@ class Language:
             rf"(?:[,;:(–—]\s*|\.\.+ |…\s*| - |\s(?=(?:{table.conjunctions}) ))"
         )
         self.conjunction = self._compiled(f"(?:(?:{table.conjunctions}) )+")
-        self.starter = self._compiled(rf"(?:{table.starters}|{table.questions})(?!\w)")
-        self.question = self._compiled(rf"(?:{table.questions})(?!\w)")
+        self.starter = self._compiled(rf"(?:¿|(?:{table.starters}|{table.questions})(?!\w))")
+        self.question = self._compiled(rf"(?:¿|(?:{table.questions})(?!\w))")
         self.doubt = self._words(table.doubts)
         self.condition = self._words(table.conditions)
         self.passing = self._words(table.passing)
@@ -106,4 +106,5 @@ class Language:
     def _compiled(self, row: str) -> re.Pattern[str]:
         for _ in range(3):  # a fragment may name another one
             row = re.sub(r"(?<!\(\?P)<(\w+)>", lambda found: self._fragments[found[1]], row)
+        row = re.sub(r"\(\?<![^)]*\)", lambda found: found[0].replace(" ", r"\s"), row)
         return re.compile(row.replace(" ?", r"\s?").replace(" ", r"\s+"), re.IGNORECASE)

@@ -51,12 +51,13 @@ _QUOTED = re.compile(
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|st|prof|str|nr|no|e\.g|i\.e|z\.b|bzw|ca|vs|approx|sra?|mme|av|dott|ing)"
-    r"|(?<!\w)\w)\.$",
+    r"|(?<!\w)(?-i:[A-Z]))\.$",
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.$")
 _END = re.compile(r"[.!?…。！？]+[)\"'”»]*(?=\s|$)|[;\n]")
-_INVISIBLE = re.compile(r"[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\x00-\x08\x0b-\x1f\x7f]")
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "’": "'", "‘": "'", "´": "'", "\t": " "})
 
 
@@ -72,7 +73,7 @@ class Sentence:
 def sentences(text: str) -> Iterator[Sentence]:
     """The sentences of a message that its author says."""
     plain = "\n".join(_own_lines(_shortened(text)))
-    plain = unicodedata.normalize("NFC", _INVISIBLE.sub("", plain)).translate(_SPACES)
+    plain = unicodedata.normalize("NFC", _CONTROL.sub(" ", _INVISIBLE.sub("", plain))).translate(_SPACES)
     masked = _QUOTED.sub(_mask, plain)
     start = 0
     for end in _ends(masked):

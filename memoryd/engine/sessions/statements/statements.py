@@ -9,11 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from memoryd.engine.sessions.statements.clauses import Clauses, is_doubted, is_of_this_moment
 from memoryd.engine.sessions.statements.english import TABLE as ENGLISH
+from memoryd.engine.sessions.statements.french import TABLE as FRENCH
+from memoryd.engine.sessions.statements.german import TABLE as GERMAN
+from memoryd.engine.sessions.statements.italian import TABLE as ITALIAN
 from memoryd.engine.sessions.statements.language import Language, Rule
+from memoryd.engine.sessions.statements.portuguese import TABLE as PORTUGUESE
 from memoryd.engine.sessions.statements.prose import Sentence, sentences
+from memoryd.engine.sessions.statements.spanish import TABLE as SPANISH
 from memoryd.engine.sessions.statements.topics import topic_of
 
 MAX_STATEMENTS = 10  # of a message
@@ -22,13 +28,18 @@ EXPLICIT_CONFIDENCE = 0.95
 AUTHOR = "The user"
 
 _MACHINES = frozenset({"assistant", "ai", "bot", "system", "tool", "model"})
-_LANGUAGES = tuple(map(Language, (ENGLISH,)))
 _CONTEXT = re.compile(  # a clause before a statement that says when it holds
-    r"(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|cuando|per|"
+    r"(?:^|(?<=[,.]\s))(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|cuando|per|"
     r"quando|nel|em)\s[^,]{2,50},\s*$",
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"[^\W\d_]")
+
+
+@cache
+def _languages() -> tuple[Language, ...]:
+    """The tables, compiled at the first use: a daemon that never reads a session need not."""
+    return tuple(map(Language, (ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     if speaker is not None and speaker.strip().casefold() in _MACHINES:
         return []
     said = list(sentences(text))
-    if any(language.refusal.search(one.masked) for one in said for language in _LANGUAGES):
+    if any(language.refusal.search(one.masked) for one in said for language in _languages()):
         return []
     author = (speaker or "").strip() or AUTHOR
     found: dict[str, Statement] = {}
@@ -67,7 +78,7 @@ def _before_tasks(said: list[Sentence]) -> Iterator[tuple[Sentence, bool]]:
     play a role may be its material: then only requests to remember count, or nothing at all."""
     only_explicit = False
     for sentence in said:
-        if any(_is_task(sentence.masked, language) for language in _LANGUAGES):
+        if any(_is_task(sentence.masked, language) for language in _languages()):
             if ":" in sentence.masked:
                 return
             only_explicit = True
@@ -81,7 +92,7 @@ def _is_task(masked: str, language: Language) -> bool:
 
 
 def _of_sentence(sentence: Sentence, author: str, *, only_explicit: bool) -> list[Statement]:
-    for language in _LANGUAGES:
+    for language in _languages():
         reading = _Reading(sentence, language, author)
         if found := reading.explicit() or ([] if only_explicit else reading.stated()):
             return found
