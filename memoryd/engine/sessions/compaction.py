@@ -33,7 +33,6 @@ from memoryd.engine.sessions.proposals import (
     ReadStatements,
     by_llm,
     by_rules,
-    read_statements,
 )
 from memoryd.engine.sessions.records import (
     CONSOLIDATED_AT,
@@ -43,6 +42,7 @@ from memoryd.engine.sessions.records import (
     last_consolidated,
 )
 from memoryd.engine.sessions.said import USER, Said
+from memoryd.engine.sessions.statements import statements
 from memoryd.engine.sessions.summary import LLM, Summaries, Summary
 from memoryd.engine.turn_keys import order_of
 from memoryd.engine.windows import session_label
@@ -91,7 +91,7 @@ class Compaction:
         notes: Notes,
         facts: Facts,
         durable: Durable,
-        read: ReadStatements = read_statements,
+        read: ReadStatements = statements,
     ) -> None:
         self._parts = parts
         self._records = records

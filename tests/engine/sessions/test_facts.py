@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from memoryd.engine.engine import Engine, run_engine
 from memoryd.engine.sessions.answers import ProposedFact
 from memoryd.engine.sessions.facts import Taken, _says_otherwise
 from memoryd.engine.sessions.proposals import LLM, RULES, Proposal, by_llm, by_rules
+from memoryd.engine.sessions.statements import Statement
 from memoryd.errors import InvalidInput
 from memoryd.fields import CONFIRMED_AT, FROM_SESSION, PROJECT, SOURCE, SUPERSEDES, TOPIC
 from memoryd.model import CONFIDENCE, DAY, Memory
@@ -26,17 +27,6 @@ from memoryd.wiring.engine import load_encoder
 from tests.engine.conftest import Clock, Start
 from tests.one_task import in_one_task
 from tests.ramstore import RamStore
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A stand-in for what the rules find."""
-
-    text: str
-    topic: str | None
-    kind: str | None
-    about_user: bool
-    confidence: float
 
 
 def stated(text: str, speaker: str | None) -> Iterator[Statement]:
