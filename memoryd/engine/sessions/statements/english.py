@@ -16,7 +16,7 @@ _FRAGMENTS = {
     "day": r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?",
     "date": r"(?:(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:<month>)\b|(?:<month>)\.? (?:the )?"
     r"\d{1,2}\b|(?:<month>)\.? \d{4}\b|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?\b|"
-    r"\d{1,2}(?:st|nd|rd|th)\b|(?:<month>)\b|end of (?:<month>|q[1-4]|the (?:month|year|quarter))|"
+    r"(?:the )?\d{1,2}(?:st|nd|rd|th)\b|(?:<month>)\b|end of (?:<month>|q[1-4]|the (?:month|year|quarter))|"
     r"q[1-4]\b)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:and|but|by the way|btw|so|from|who|or|because|as well|too|now|"
     r"then|not|although|though|with|since|in)\b))",
@@ -114,7 +114,7 @@ _FRAGMENTS = {
     r"production|staging|prod|repo|repository|system|platform|product|data warehouse)",
     "tools": r"(?!(?:too|so|a lot|it|this|that|these|those|the|some|many|your|both|for|to|them|as|"
     r"in|on|only|every|all|more|less|much|a similar|the same|a different|each|our|my|no|one|up|him|her|what|whatever|"
-    r"something|anything|words|here)\b)[\w`Q]",
+    r"something|anything|words|here)\b)[^\W\d_]",
 }
 
 _NOT_NAMES = (
@@ -138,6 +138,7 @@ _PERSONAL = (
             rf"(?:please |just |you can |you may |people |everyone |everybody |my friends |friends |"
             rf"most people )*calls? me {_NOT_NAMES}(?:<name>)(?=\s*(?:$|[^\w\s]|(?:instead|and|"
             rf"but|from|because|not|for short)\b))",
+            r"(?:please )?(?:address|refer to) me as <name>",
             rf"i(?: usually| mostly)? go by (?:the name |the nickname )?(?:of )?{_NOT_NAMES}<name>",
             rf"<im> (?:called|named) {_NOT_NAMES}<name>",
             rf"<im> {_NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)(?: <cap>)?,? (?:and <im> |and i "
@@ -187,7 +188,16 @@ _PERSONAL = (
     # Without a topic: one moves to another language or database, too.
     Rules((r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?!<day>|<month>)<cap>",)),
     Rules((r"<im> (?:a |an )?<demonym><end>",), topic=None, confidence=0.8),
-    Rules((r"my (?:local )?time ?zone is \w",), topic="user.timezone", confidence=0.95),
+    Rules(
+        (
+            r"my (?P<thing>(?:text |code )?editor|ide|os|operating system|shell|terminal|browser|keyboard layout|"
+            r"distro|window manager|main language|bank|blood type|dentist|gym)(?: of choice)? is "
+            r"(?!not|down|slow|broken|so|too|very|the|this|that|crash|freez|frozen|stuck|acting|in|on|being)\w",
+        ),
+        topic="user.{thing}",
+    ),
+    Rules((r"my (?:local )?time ?zone is \w",
+           r"<im> (?:in|on) (?:the )?[A-Za-z]+(?:/\w+)? (?:time|timezone|time zone)<end>"), topic="user.timezone", confidence=0.95),
     Rules(
         (
             r"my (?P<thing>work |private |personal |business |new |school )?e-?mail(?: address)?"
@@ -279,7 +289,15 @@ _PERSONAL = (
             r"(?:named|called) \w",
             r"<im> (?:happily |recently |newly )?(?:married|divorced|widowed|single|engaged)"
             r"(?=\s*(?:$|[.,!]|(?:and|since) |to (?:<cap>|an? )))",
-            r"<im> (?:the )?(?:mother|father|parent|mom|mum|dad|grandmother|grandfather) (?:of|to) \w",
+            r"<im> (?:the |an? )?(?:\w+ ){0,2}(?:mother|father|parent|mom|mum|dad|grandmother|grandfather) "
+            r"(?:of|to) \w",
+            r"(?:my|our) <relation>'s (?:school|teacher|doctor|kindergarten|birthday|college|coach) is "
+            r"(?:<cap>|<date>)",
+            r"(?:my|our) (?:kids|children|sons|daughters|parents|dogs|cats)(?:'s?)?(?: names)? are (?:called |"
+            r"named )?(?-i:[A-Z])[\w'-]+(?:,| and)",
+            r"(?:my <only_one>|my family) and i (?:<very>)(?:live in <place>|are (?:vegan|vegetarian)|have "
+            r"<count> (?:[\w-]+ ){0,2}<family>)",
+            r"<ive> been (?:happily )?(?:married|divorced|vegan|vegetarian|sober) (?:for|since)\b",
         ),
         topic=None,
         confidence=0.85,
@@ -298,6 +316,10 @@ _PERSONAL = (
             r"diabetic|dyslexic|colou?r[- ]?blind|left[- ]handed|deaf|hard of hearing|blind|"
             r"autistic|epileptic|asthmatic|gluten[- ]free|dairy[- ]free)<end>",
             r"i (?:<very>)(?:have|suffer from) (?:severe |mild |chronic |bad )?<illness>",
+            r"(?:i was|<ive> been) (?:recently |just )?diagnosed with \w",
+            r"i (?:can'?t|cannot|can not|don'?t) have (?:any )?(?:caffeine|dairy|gluten|nuts|alcohol|sugar|"
+            r"lactose|soy|eggs|meat|wheat|seafood|shellfish|salt|pork)\b",
+            r"we(?:'re| are) (?:<very>)(?:vegans?|vegetarians?|pescatarians?)<end>",
             r"my blood type is \w",
             r"my (?:shoe|shirt|dress|ring|trouser|jeans) size is \w",
             r"i(?:'m| am) \d[.,]?\d* ?(?:cm|m|feet|ft|kg)\b",
@@ -316,6 +338,21 @@ _PERSONAL = (
     ),
     Rules(
         (
+            r"i play (?:the )?(?:guitar|piano|violin|viola|cello|drums|bass|flute|saxophone|trumpet|harp|"
+            r"clarinet|ukulele|football|soccer|tennis|chess|basketball|rugby|hockey|golf|badminton|"
+            r"volleyball|cricket)\b",
+            r"i collect (?!the|data|this|that|them|some|my)\w",
+            r"my hobb(?:y is|ies are|ies include) \w",
+            r"i spell my (?:last |first |sur)?name \w",
+            r"i report to (?-i:[A-Z])\w+",
+            r"i use (?:an? )?[\w.+#-]+(?: [\w.+#-]+){0,2} (?:for everything|as my|every day|daily|for (?:all|"
+            r"most)(?: of)? my|at work|on (?:all )?my)\b",
+            r"i run <cap> on (?:all )?my\b",
+            r"i (?:go|have|do|play|take|run|swim|train|meet|teach|visit|practi[sc]e|work out|volunteer)"
+            r"[\w' -]{0,40} (?:every|each) (?:<day>|morning|week|weekday|weekend|month|summer|other|second)",
+            r"i can only (?:meet|work|talk|call|do) [\w ]{0,20}(?:on|in|before|after) (?:the )?(?:<day>|"
+            r"mornings|afternoons|evenings|weekends|weekdays|\d)",
+            r"<im> not an? (?:morning|night|cat|dog|coffee|tea|people) person",
             r"i (?:drive|own|ride) (?:an?|my) (?:[\w-]+ ){0,3}(?:<cap>|\d{4}|bike|motorcycle|car|van)",
             r"(?:my|our) (?:car|laptop|phone|computer|main machine|work laptop|camera|bike) is an? "
             r"(?:[\w-]+ ){0,2}(?:<cap>|\d{4})",
@@ -411,6 +448,9 @@ _STANDING = (
             r"(?!we'll see|we will see|things|i'?ll|i will|i'?m |i am )\S",
             r"in (?:the )?future,? (?:please )(?:don'?t |do not |only |always |never )?<standing>\b",
             r"in (?:the )?future,? (?:don'?t|do not|always|never|only) <standing>\b",
+            r"(?:please )?(?:don'?t|do not) <standing> [^?]{2,80}\bever(?: again)?[.!]*$",
+            r"(?:for|in) (?:this|our) <project>,? (?:the rule is|all|every|always|never|no) ?:? ?\w",
+            r"(?:the|our) rule (?:here |in (?:this|our) <project> )?is(?: that|:| to) \w",
             r"(?:please )?(?:don'?t |do not |only |stop )?(?:<standing>|using|adding|calling) [^?]{2,80} "
             r"(?:from now on|going forward|in future)\b",
             r"(?:make sure|be sure|remember|try) to (?:always|never) <standing>\b",
@@ -460,7 +500,7 @@ _PROJECT = (
             r"(?:deadline|due date)(?: for [\w' -]{2,60}?)?(?: is|:) ?(?:on )?(?:<date>|<day>)",
             r"(?:the|our|my|this) (?P<thing>[\w' -]{2,50}?) (?:is|are) due (?:on |by |in )?(?:<day>,? )?"
             r"<date>",
-            r"(?:the|our|my|this) (?P<thing>[\w' -]{2,50}?) (?:has|have|needs|need|must)(?: to)? be "
+            r"(?:the |our |my |this )?(?P<thing>[\w' -]{2,50}?) (?:has|have|needs|need|must)(?: to)? be "
             r"(?:submitted|finished|delivered|ready|done|filed|handed in|complete|completed|live|"
             r"shipped|released|paid|sent|turned in)[\w ]{0,20} (?:by|on|before|until) (?:<day>,? )?"
             r"(?:the )?(?:end of )?<date>",
@@ -484,6 +524,15 @@ _PROJECT = (
             r"(?:we|our <project>|this <project>|the <project>|my <project>|my team) (?:<very>)(?:uses?|"
             r"follows?|deploys? (?:to|with|via|on)|runs? on|targets?|is built (?:with|on|in)|"
             r"is written in|standardi[sz]es on|practi[sc]es?) <tools>",
+            r"we (?:always|never|only) (?:squash|merge|rebase|review|deploy|use|write|commit|tag|release|test|"
+            r"format|run|meet|ship|pin|branch|document|lint|buy|eat|fly)\b",
+            r"(?:our|the) <part> (?:only (?:accepts|supports|allows|works with|runs on)|requires) \w",
+            r"(?:our|the|my) (?:\w+ ){0,2}(?:url|endpoint|server|repo|repository|wiki|port|domain|website|blog|"
+            r"ip|ip address|homepage|portfolio)(?: address)?(?: is| lives)(?: located)?(?: at| on| in)? "
+            r"(?=https?://|port \d|\d{2,}|[\w-]+\.[a-z]{2,})\S",
+            r"(?:our|the|my) (?:\w+ ){0,2}budget (?:for [\w ]{2,40} )?is [^\d?]{0,20}\d",
+            r"(?:the|our|my|we have|there is|there's) [\w' -]{2,50}? (?:is |are |meets? |happens? )?(?:every|each) "
+            r"(?:<day>|day at|week|weekday|other|second|month|morning)\b",
             r"we (?:don'?t|do not|never) (?:use|deploy|merge|commit|push|ship|release|support|allow) "
             r"<tools>",
             r"we (?:<very>)(?:deploy|release|ship|meet|merge|publish) (?:every|on|to|via|with|from|"
@@ -508,7 +557,7 @@ _PROJECT = (
             r"follow|pass|include|contain|end|start|come)\b",
             r"every (?:[\w-]+ ){1,3}(?:must|has to|needs to) (?:be|have|use|go|follow|pass|include)\b",
             r"our (?:clients|customers|users|office|company|team|headquarters|fiscal year|store|shop) "
-            r"(?:is|are) (?:based|located|closed on|open|headquartered|called|mostly)\b",
+            r"(?:is|are) (?:based|located|closed on|open|headquartered|called|mostly|(?:at|in) (?:<cap>|\d))",
             r"(?:our|my) (?:company|startup|team|band|project|app|business|product|firm|shop|blog|"
             r"podcast|boat|channel)(?:'s name)? is (?:called|named) \S",
         ),
@@ -566,7 +615,7 @@ TABLE = Table(
     r"no idea|don't know|dunno|haven't|hasn't|not yet|undecided|considering|thinking (?:of|about)|"
     r"depends|depending|almost|nearly|as a user|for example|e\.g\.|for instance|"
     r"let's say|would've|wouldn't|scenario|fictional|hypothetical|in this (?:story|game|example)|until recently",
-    conditions=r"if|unless|suppose|supposing|imagine|pretend|assume|assuming|assumed|hypothetically|"
+    conditions=r"if|as an ai|as a (?:large )?language model|unless|suppose|supposing|imagine|pretend|assume|assuming|assumed|hypothetically|"
     r"what if|as though|when i was|in the (?:story|movie|film|book|song|game|novel|poem|dream)|"
     r"in my dream|the character|roleplay|role-play|oh great|yeah right|translate|"
     r"sentence|phrase|example|never said|lyrics?|maybe|perhaps|not sure|said|told me|let's say|sure,? because|just kidding",

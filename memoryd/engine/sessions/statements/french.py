@@ -20,7 +20,7 @@ _FRAGMENTS = {
     r"fille|mère|père|maman|papa|frère|sœur|soeur|grand-mère|grand-père|neveu|nièce|tante|oncle|"
     r"chien|chienne|chat|chatte|cheval|lapin|bébé|colocataire|petite? (?:frère|sœur|soeur)|"
     r"grande? (?:frère|sœur|soeur))",
-    "job": r"(?:professeure?|enseignante?|institut(?:eur|rice)|ingénieure?|développeu(?:r|se)|médecin|"
+    "job": r"(?:prof(?:esseure?)?|enseignante?|institut(?:eur|rice)|ingénieure?|développeu(?:r|se)|médecin|"
     r"infirmi(?:er|ère)|avocate?|architecte|comptable|consultante?|directeur|directrice|étudiante?|"
     r"écrivain|journaliste|traduct(?:eur|rice)|photographe|artiste|musicien(?:ne)?|cuisini(?:er|ère)|"
     r"boulang(?:er|ère)|électricien(?:ne)?|plombier|mécanicien(?:ne)?|agricult(?:eur|rice)|pilote|"
@@ -99,7 +99,7 @@ _RULES = (
             r"(?:ma|mon|notre) <relation> s'appelle <word>",
             r"le (?:nom|prénom) de (?:ma|mon|notre) <relation> est <word>",
             r"(?:j'ai|nous avons|on a) (?:une?|deux|trois|quatre|cinq|\d+) (?:enfants?|fils|filles?|frères?|"
-            r"sœurs?|soeurs?|chiens?|chats?|petits-enfants)<end>",
+            r"sœurs?|soeurs?|chiens?|chats?|petits-enfants)(?:<end>| qui s'appell| nommée?)",
             r"(?:ma|mon|notre) <relation> (?:a \d+ (?:ans|mois)|est <very>(?:allergique|végan\w*|végétar\w*|"
             r"diabétique|en fauteuil)|travaille (?:chez|comme)|habite (?:à|en|au) )",
         ),

@@ -122,7 +122,7 @@ _RULES = (
             r"der name (?:meine[rs]|unsere[rs]) <relation>e?s? ist <word>",
             r"(?:ich habe|wir haben) (?:eine |einen |ein |zwei |drei |vier |fünf |\d+ )(?:kleine |"
             r"erwachsene )?(?:kinder|kind|söhne|töchter|sohn|tochter|geschwister|brüder|schwestern|"
-            r"bruder|schwester|hunde|hund|katzen|katze|enkel)<end>",
+            r"bruder|schwester|hunde|hund|katzen|katze|enkel)(?:<end>| namens )",
             r"ich bin (?:glücklich |frisch )?(?:verheiratet|geschieden|verwitwet|ledig|verlobt)<end>",
             r"(?:meine?|unsere?) <relation> (?:ist \d+<end>|ist (?:allergisch|vegan|vegetarisch)|"
             r"hat am <date> geburtstag|sitzt im rollstuhl|hat (?:eine |einen )?[\w-]*(?:allergie|"
@@ -194,6 +194,7 @@ _RULES = (
             r"(?:bitte )?(?:verwende|benutze|nutze|nimm|antworte|schreib|schreibe|gib|zeige?|füge|nenn|"
             r"nenne|mach|mache|lösche|committe|pushe|duze?|siez|frag|frage)[\w ]{0,40}\b(?:immer|nie|"
             r"niemals|nie wieder|ab jetzt|ab sofort|in zukunft|künftig|grundsätzlich)\b",
+            r"(?:bitte )?(?:sieze?|duze?) mich\b",
             r"(?:bitte )?(?:immer|nie|niemals) [\w ,`Q-]{3,80}(?:en|ern|eln)[.!]*$",
         ),
         kind="requirement",

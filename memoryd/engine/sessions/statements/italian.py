@@ -101,7 +101,7 @@ _RULES = (
         (
             r"<my> <relation> si chiama <word>",
             r"(?:io ho|ho|abbiamo) (?:un|una|due|tre|quattro|cinque|\d+) (?:figli[oae]?|bambin[ioae]|fratell[io]|"
-            r"sorell[ae]|can[ei]|gatt[ioae]|nipoti)<end>",
+            r"sorell[ae]|can[ei]|gatt[ioae]|nipoti)(?:<end>| che si chiama| di nome )",
             r"<my> <relation> (?:ha \d+ (?:anni|mesi)|è (?:allergic[oa]|vegan[oa]|vegetarian[oa]|celiac[oa]|"
             r"diabetic[oa])|usa la sedia a rotelle|lavora (?:per|come|alla) |vive a )",
         ),

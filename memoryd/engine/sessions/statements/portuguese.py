@@ -103,7 +103,7 @@ _RULES = (
             r"<my> <relation> (?:se chama|chama-se) <word>",
             r"o nome d[oa] (?:meu|minha) <relation> é <word>",
             r"(?:eu )?(?:tenho|temos) (?:uma?|dois|duas|três|quatro|cinco|\d+) (?:filh[oa]s?|crianças|irmãos|irmãs|"
-            r"irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)<end>",
+            r"irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)(?:<end>| que se chama| chamad)",
             r"<my> <relation> (?:tem \d+ (?:anos|meses)|é (?:alérgic[oa]|vegan[oa]|vegetarian[oa]|celíac[oa]|"
             r"diabétic[oa])|usa cadeira de rodas|trabalha (?:na|no|como|para) |mora em )",
         ),
@@ -197,7 +197,7 @@ _RULES = (
         (
             r"(?:neste|nesse|no nosso|no) (?:projeto|repositório|repo|time|código)[\w ]{0,20},? (?:nós )?"
             r"(?:usamos|utilizamos|escrevemos|seguimos) \w",
-            r"(?:nós )?(?:usamos|utilizamos|nossa equipe usa|este projeto usa|o projeto usa) (?!isso|isto|essa|"
+            r"(?:nós |a gente )?(?:usamos|utilizamos|usa|nossa equipe usa|este projeto usa|o projeto usa) (?!isso|isto|essa|"
             r"esse|demais|muit|o |a |os |as |uma? )\w",
             r"(?:a )?noss[oa] (?:convenção|estilo de código|stack|backend|branch principal|reunião diária) "
             r"(?:é|se chama|fica) (?!fora|quebrad|lent|ruim)\w",

@@ -102,7 +102,7 @@ _RULES = (
             r"(?:mi|nuestr[oa]) <relation> se llama <word>",
             r"el nombre de (?:mi|nuestr[oa]) <relation> es <word>",
             r"(?:tengo|tenemos) (?:una?|dos|tres|cuatro|cinco|\d+) (?:hij[oa]s?|niñ[oa]s?|herman[oa]s?|"
-            r"perr[oa]s?|gat[oa]s?|niet[oa]s?)<end>",
+            r"perr[oa]s?|gat[oa]s?|niet[oa]s?)(?:<end>| que se llama| llamad)",
             r"estoy (?:casad[oa]|divorciad[oa]|solter[oa]|viud[oa])<end>",
             r"soy (?:viud[oa]|solter[oa])<end>",
             r"(?:mi|nuestr[oa]) <relation> (?:tiene \d+ (?:años|meses)|es (?:alérgic[oa]|vegan[oa]|"
