@@ -117,14 +117,18 @@ class Engine:
         self.keep_up = upkeep.run
         self.embed_after_outages = upkeep.embed_after_outages
 
-        bulk = BulkForget(parts, memories, self.purge)
+        self._open_transfer(memories)
+        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+
+    def _open_transfer(self, memories: Memories) -> None:
+        """The operations on many memories: forget, export and import."""
+        bulk = BulkForget(self._parts, memories, self.purge)
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
-        self.export_page = Exporter(parts).page
-        imports = Imports(parts, windows.drop)
+        self.export_page = Exporter(self._parts).page
+        imports = Imports(self._parts, self._windows.drop)
         self.import_memory = imports.import_memory
-        self.import_rows = Takeover(parts, imports, memories).import_rows
-        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+        self.import_rows = Takeover(self._parts, imports, memories).import_rows
 
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing

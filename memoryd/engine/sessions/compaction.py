@@ -33,7 +33,6 @@ from memoryd.engine.sessions.proposals import (
     ReadStatements,
     by_llm,
     by_rules,
-    read_statements,
 )
 from memoryd.engine.sessions.records import (
     CONSOLIDATED_AT,
@@ -43,6 +42,7 @@ from memoryd.engine.sessions.records import (
     last_consolidated,
 )
 from memoryd.engine.sessions.said import USER, Said
+from memoryd.engine.sessions.statements import statements
 from memoryd.engine.sessions.summary import LLM, Summaries, Summary
 from memoryd.engine.turn_keys import order_of
 from memoryd.engine.windows import session_label
@@ -91,7 +91,7 @@ class Compaction:
         notes: Notes,
         facts: Facts,
         durable: Durable,
-        read: ReadStatements = read_statements,
+        read: ReadStatements = statements,
     ) -> None:
         self._parts = parts
         self._records = records
@@ -114,12 +114,14 @@ class Compaction:
         done = Compacted(session)
         async with self._one_at_a_time.hold([session]):
             await self._adopt(session)
-            while True:
-                waiting = self._waiting(session)
-                part = _first(waiting, min(MAX_AT_ONCE, len(waiting) - kept))
-                if not part:
-                    return replace(done, kept=len(waiting))
-                done = await self._archive(done, part)
+            waiting = self._waiting(session)
+            due = _first(waiting, len(waiting) - kept)
+            upto = order_of(due[-1]) if due else -1
+            while due:
+                done = await self._archive(done, _first(due, MAX_AT_ONCE))
+                # Those that come meanwhile are left to the next compaction.
+                due = [message for message in self._waiting(session) if order_of(message) <= upto]
+            return replace(done, kept=len(self._waiting(session)))
 
     async def consolidate(self, session_id: str) -> Compacted:
         """Archive all messages that are part of no archive yet. Raises StoreError."""
@@ -304,7 +306,7 @@ def _first(messages: Sequence[Memory], count: int) -> list[Memory]:
     """The first messages. Imported ones may have the same order: they stay together."""
     if count <= 0:
         return []
-    last = order_of(messages[count - 1])
+    last = order_of(messages[min(count, len(messages)) - 1])
     return [message for message in messages if order_of(message) <= last]
 
 
