@@ -15,15 +15,19 @@ import asyncio
 import json
 import os
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import Any, Self, Unpack, cast
 from urllib.parse import quote
 
 from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
 from memoryd.client.notes import Notes
 from memoryd.client.projects import Projects
+from memoryd.client.recalled import Recalled
+from memoryd.client.session_types import RecallOptions, TurnDetails, WorkingMemory
+from memoryd.client.sessions import Sessions
 from memoryd.client.types import (
     Chain,
     Cleared,
@@ -48,9 +52,7 @@ from memoryd.launch.target import Target
 from memoryd.model import CONTEXT_NAME
 from memoryd.places import absolute
 from memoryd.project_folder import VARIABLE
-
-P = ParamSpec("P")
-Answer = TypeVar("Answer")
+from memoryd.settings import variable
 
 
 class Client:
@@ -66,18 +68,21 @@ class Client:
         tcp: tuple[str, int] | None = None,
         token: str | None = None,
         start: bool = False,
+        settings: Mapping[str, str] | None = None,
         session_id: str | None = None,
         project: str | None = None,
         timeout: float = 60.0,
     ) -> None:
         """`socket` and `data_dir` mean the same as the flags of `memoryd serve`; or give `tcp` and
         its `token`. Raises WrongDaemon later if the daemon serves another directory than
-        `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` if given.
+        `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` if given, and with
+        `settings` such as {"embedding.backend": "none"}; one that runs keeps its own.
         `project`: what is stored goes into it, what it holds is found first; without it that of
         MEMORYD_PROJECT, "" for none. `timeout`: seconds for one call."""
         places = {"--data-dir": data_dir, "--socket": socket, "--config": config}
         given = {flag: str(path) for flag, path in places.items() if path is not None}
-        target = Target(given, absolute(serves) if serves is not None else None)
+        variables = {variable(key): value for key, value in (settings or {}).items()}
+        target = Target(given, absolute(serves) if serves is not None else None, variables)
         self._connection = Connection(
             RemoteDoor(*tcp, token) if tcp else Finder(target, start=start),
             os.environ.get(VARIABLE, "") if project is None else project,
@@ -85,7 +90,12 @@ class Client:
         self.projects = Projects(self._tool)
         self._timeout = timeout
         self.notes = Notes(self._tool)
-        self.session_id = session_id or str(uuid.uuid4())
+        self.sessions = Sessions(self._tool, session_id or str(uuid.uuid4()))
+
+    @property
+    def session_id(self) -> str:
+        """The client's own session."""
+        return self.sessions.current
 
     async def __aenter__(self) -> Self:
         await self._connection.open()
@@ -175,11 +185,39 @@ class Client:
         return Forgotten(await self._tool("forget_memory", {"memory_id": id_or_name}))
 
     async def add_turn(
-        self, role: str, content: str, session_id: str | None = None, speaker: str | None = None
+        self,
+        role: str,
+        content: str,
+        session_id: str | None = None,
+        speaker: str | None = None,
+        **details: Unpack[TurnDetails],
     ) -> Turn:
         """Record one message of a conversation, by default this client's own."""
-        given = {"role": role, "content": content, "speaker": speaker}
+        given = {"role": role, "content": content, "speaker": speaker, **details}
         return cast(Turn, await self._session_tool("add_turn", session_id, given))
+
+    async def recall(
+        self,
+        session_id: str | None = None,
+        hint: str | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> Recalled:
+        """What should be in a prompt now: lasting facts, working memory, what the session was
+        about, its last messages, and with a `hint` the past moments that have to do with it."""
+        given = {"hint": hint, "max_tokens": max_tokens, **options}
+        return Recalled.from_answer(await self._session_tool("get_context", session_id, given))
+
+    async def working_memory(self, identity: str | None = None) -> WorkingMemory:
+        """The text that an identity keeps across sessions."""
+        return cast(WorkingMemory, await self._tool("working_memory", {"identity": identity}))
+
+    async def set_working_memory(
+        self, content: str, identity: str | None = None, section: str | None = None
+    ) -> WorkingMemory:
+        """Replace the working memory of an identity, or one section of it."""
+        given = {"identity": identity, "content": content, "section": section}
+        return cast(WorkingMemory, await self._tool("working_memory", given))
 
     async def context_window(
         self, session_id: str | None = None, max_turns: int | None = None

@@ -7,11 +7,15 @@ import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Self, Unpack
 
+from memoryd.client.calls import Answer, P
 from memoryd.client.client import Client
 from memoryd.client.notes import SyncNotes
 from memoryd.client.projects import SyncProjects
+from memoryd.client.recalled import Recalled
+from memoryd.client.session_types import RecallOptions, TurnDetails, WorkingMemory
+from memoryd.client.sessions import SyncSessions
 from memoryd.client.types import (
     Chain,
     Cleared,
@@ -33,9 +37,6 @@ from memoryd.client.types import (
 )
 from memoryd.errors import MemorydError
 
-P = ParamSpec("P")
-Answer = TypeVar("Answer")
-
 
 class SyncClient:
     """The same for code without async; any thread may call it.
@@ -47,6 +48,7 @@ class SyncClient:
         self._client = Client(socket, **options)
         self.projects = SyncProjects(self._client.projects, self._run)
         self.notes = SyncNotes(self._client.notes, self._run)
+        self.sessions = SyncSessions(self._client.sessions, self._run)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -127,9 +129,31 @@ class SyncClient:
         return self._run(self._client.forget, id_or_name)
 
     def add_turn(
-        self, role: str, content: str, session_id: str | None = None, speaker: str | None = None
+        self,
+        role: str,
+        content: str,
+        session_id: str | None = None,
+        speaker: str | None = None,
+        **details: Unpack[TurnDetails],
     ) -> Turn:
-        return self._run(self._client.add_turn, role, content, session_id, speaker)
+        return self._run(self._client.add_turn, role, content, session_id, speaker, **details)
+
+    def recall(
+        self,
+        session_id: str | None = None,
+        hint: str | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> Recalled:
+        return self._run(self._client.recall, session_id, hint, max_tokens, **options)
+
+    def working_memory(self, identity: str | None = None) -> WorkingMemory:
+        return self._run(self._client.working_memory, identity)
+
+    def set_working_memory(
+        self, content: str, identity: str | None = None, section: str | None = None
+    ) -> WorkingMemory:
+        return self._run(self._client.set_working_memory, content, identity, section)
 
     def context_window(self, session_id: str | None = None, max_turns: int | None = None) -> Window:
         return self._run(self._client.context_window, session_id, max_turns)
