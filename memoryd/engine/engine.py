@@ -235,7 +235,7 @@ async def run_engine(
     ticks = partial(_now, clock, not config.memory.timezone)
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
-    parts = Parts(store, index, embedding, ticks, *rules, *kept, *time_kept)
+    parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
     engine = Engine(parts, history)
     try:
         async with task_group() as tasks:

@@ -166,6 +166,7 @@ class Filter:
     since: float | None = None
     until: float | None = None
     hides_superseded: bool = False  # only the index can tell
+    hides_records: bool = False  # of sessions
 
     def matches(self, memory: Memory) -> bool:
         """Whether the memory meets every condition on its own fields; expiry is none of them."""

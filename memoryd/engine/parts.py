@@ -21,6 +21,7 @@ from memoryd.settings import (
     LifecycleSettings,
     MemorySettings,
     SearchSettings,
+    SessionSettings,
 )
 
 
@@ -105,6 +106,7 @@ class Parts:
     snapshots: Snapshots
     backup: BackupSettings = field(default_factory=BackupSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
     monotonic: Callable[[], float] = time.monotonic
     clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)

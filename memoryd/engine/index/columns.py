@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter, OneOf
+from memoryd.fields import is_session_record
 from memoryd.metadata import value_key
 from memoryd.model import Memory, MemoryType
 
@@ -20,7 +21,7 @@ TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
 FIRST_SIZE = 1024
 BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0.25
 QUESTION_MARKS = frozenset("?\uff1f\u061f")  # Latin, full width, Arabic
-COLUMNS = "_type _created _expires _session _first _spread _brief _asks _superseded".split()
+COLUMNS = "_type _created _expires _session _first _spread _brief _asks _superseded _record".split()
 
 
 class CopiedColumns(NamedTuple):
@@ -46,6 +47,7 @@ class Columns:
         self._brief = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._asks = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._superseded = np.zeros(FIRST_SIZE)  # until when; 0: it is not
+        self._record = np.zeros(FIRST_SIZE, dtype=np.bool_)  # holds what is known of a session
         self._metadata: dict[Pair, set[int]] = {}
 
     def set(self, slot: int, memory: Memory, rows: Sequence[int]) -> None:
@@ -59,6 +61,7 @@ class Columns:
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)
         self._asks[slot] = brief if any(mark in memory.content for mark in QUESTION_MARKS) else 0.0
+        self._record[slot] = is_session_record(memory)
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
 
@@ -98,6 +101,8 @@ class Columns:
             allowed &= self._created < filter.until
         if filter.hides_superseded:
             allowed &= self._superseded <= now
+        if filter.hides_records:
+            allowed &= ~self._record
         for wanted in filter.where.equal:
             allowed &= self.having(wanted)
         return allowed
@@ -122,7 +127,7 @@ class Columns:
 
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
         """How many memories of each type are alive, and when the next of them expires."""
-        alive = self.allowed(Filter(), now)
+        alive = self.allowed(Filter(hides_records=True), now)
         counts = {t: int(np.count_nonzero(alive & (self._type == c))) for t, c in TYPE_CODE.items()}
         ends = self._expires[alive & np.isfinite(self._expires)]
         return counts, float(ends.min()) if len(ends) else None

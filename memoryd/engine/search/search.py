@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Any
 
 from memoryd.engine import checks
-from memoryd.engine.checks import asked_filter
+from memoryd.engine.checks import asked_filter, without_records
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
@@ -77,6 +77,7 @@ class Search:
         own = checks.label(own_project, PROJECT)
         _check_order(filter)
         is_filtered = filter != Filter()
+        filter = without_records(filter)
         asked = checks.flag(include_superseded, "include_superseded")
         if not asked and not filter.where.names(SUPERSEDED_BY):
             filter = replace(filter, hides_superseded=True)
