@@ -75,8 +75,8 @@ class Client:
     ) -> None:
         """`socket` and `data_dir` mean the same as the flags of `memoryd serve`; or give `tcp` and
         its `token`. Raises WrongDaemon later if the daemon serves another directory than
-        `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` if given, and with
-        `settings` such as {"embedding.backend": "none"}; one that runs keeps its own.
+        `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` and
+        `settings`, such as {"embedding.backend": "none"}, if given; one that runs keeps its own.
         `project`: what is stored goes into it, what it holds is found first; without it that of
         MEMORYD_PROJECT, "" for none. `timeout`: seconds for one call."""
         places = {"--data-dir": data_dir, "--socket": socket, "--config": config}

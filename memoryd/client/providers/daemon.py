@@ -1,4 +1,4 @@
-"""The providers `daemon` and `daemon-lexical`: the memory that all agents share, behind a socket."""
+"""The providers `daemon` and `daemon-lexical`: the memory that agents share, behind a socket."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from memoryd.sanitize import as_data, metadata_as_data
 
 ROLES = ("user", "assistant", "system", "tool")
 OPTIONS = {"turns"}
+BYTES_PER_TOKEN = 4  # of UTF-8; a language model reads about that much at a time
 
 
 class WindowProvider:
@@ -102,3 +103,7 @@ def _message(role: str, content: str, order: int, details: TurnDetails) -> Messa
         "order": order,
     }
     return cast(Message, made | {key: value for key, value in further.items() if value})
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text.encode()) // BYTES_PER_TOKEN)
