@@ -2,7 +2,15 @@
 
 from memoryd.client.client import Client
 from memoryd.client.errors import DaemonLost
+from memoryd.client.recalled import Recalled
 from memoryd.client.sync_client import SyncClient
 from memoryd.errors import DaemonUnavailable, WrongDaemon
 
-__all__ = ["Client", "DaemonLost", "DaemonUnavailable", "SyncClient", "WrongDaemon"]
+__all__ = [
+    "Client",
+    "DaemonLost",
+    "DaemonUnavailable",
+    "Recalled",
+    "SyncClient",
+    "WrongDaemon",
+]

@@ -7,16 +7,6 @@ from typing import Any, NotRequired, TypedDict
 from memoryd.client.types import Message
 
 
-class Part(TypedDict):
-    """One part of a recall beside the messages: facts, working memory, archives or moments. `ids`:
-    the memories that it shows."""
-
-    part: str
-    title: str
-    text: str
-    ids: list[str]
-
-
 class Marker(TypedDict):
     """The older messages of a session became an archive. `upto`: the order of the last of them."""
 

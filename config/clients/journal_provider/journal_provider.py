@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from memoryd.client.recalled import Recalled
+from memoryd.client import Recalled
 from memoryd.client.types import Message
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Unpack, cast
 
@@ -13,7 +14,6 @@ from memoryd.client.recalled import Recalled
 from memoryd.client.session_types import TurnDetails
 from memoryd.client.types import Message
 from memoryd.errors import InvalidInput
-from memoryd.recall_text import as_text
 from memoryd.sanitize import as_data, metadata_as_data
 
 ROLES = ("user", "assistant", "system", "tool")
@@ -52,13 +52,18 @@ class WindowProvider:
 
     async def recall(self, hint: str | None = None, max_tokens: int | None = None) -> Recalled:
         """The last turns that fit, the oldest dropped first."""
-        turns = list(self._turns)
-        while turns and max_tokens is not None and _tokens(as_text((), turns)) > max_tokens:
-            del turns[0]
-        missed = len(self._turns) - len(turns)
+        for missed in range(len(self._turns)):
+            recalled = self._recalled(missed)
+            if max_tokens is None or recalled.tokens <= max_tokens:
+                return recalled
+        return self._recalled(len(self._turns))
+
+    def _recalled(self, missed: int) -> Recalled:
+        """The turns without the oldest ones."""
+        turns = tuple(turn.copy() for turn in self._turns)[missed:]
         warnings = (f"{missed} older turns did not fit into max_tokens.",) if missed else ()
-        shown = tuple(turn.copy() for turn in turns)
-        return Recalled(self._session_id, (), shown, _tokens(as_text((), shown)), warnings)
+        recalled = Recalled(self._session_id, (), turns, 0, warnings)
+        return replace(recalled, tokens=_tokens(recalled.text))
 
     async def turn_count(self) -> int:
         """How many turns were saved, also those that are no longer kept."""
