@@ -13,7 +13,7 @@ from memoryd.cli.memories import connect, notes, stdin_text
 from memoryd.cli.output import BOLD, DIM, age, clean, moment, paint, say, say_json
 from memoryd.client import Client
 from memoryd.client.recalled import Recalled, shown_text
-from memoryd.client.session_types import SessionFacts, WorkingMemory
+from memoryd.client.session_types import ListedSession, WorkingMemory
 from memoryd.client.types import Message
 from memoryd.errors import NotFound
 
@@ -103,8 +103,9 @@ def sleep(options: argparse.Namespace) -> int:
         say_json(done)
         return 0
     notes(done["warnings"])
-    archive = f", archived as {clean(done['archive'])}" if done["archive"] else ""
-    say(f"Closed {clean(done['session_id'])}{archive}")
+    name = done["archive_name"]
+    archived = f", {done['archived']} messages archived as {clean(name)}" if name else ""
+    say(f"Closed {clean(done['session_id'])}{archived}")
     for fact in done["facts"]:
         say(f"  {fact['how']}: {clean(fact['content'])}")
     return 0
@@ -116,6 +117,7 @@ def working_memory(options: argparse.Namespace) -> int:
     if options.json:
         say_json(found)
     elif options.set is not None:
+        notes(found["warnings"])
         say(f"{'Changed' if found['changed'] else 'Unchanged:'} {clean(found['identity'])}")
     else:
         say(clean(_shown_memory(found, options.section)))
@@ -156,7 +158,7 @@ def _tell_recall(options: argparse.Namespace, recalled: Recalled) -> int:
     return 0
 
 
-def _line(session: SessionFacts, now: datetime) -> str:
+def _line(session: ListedSession, now: datetime) -> str:
     archives = f", {session['archives']} archived" if session["archives"] else ""
     parts = (
         f"{age(session, now):>10}",

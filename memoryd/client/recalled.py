@@ -73,4 +73,5 @@ def shown_text(turn: Message) -> str:
 
 
 def _shown(turn: Message) -> dict[str, Any]:
-    return {**turn, "content": shown_text(turn)}
+    kept = {key: value for key, value in turn.items() if key not in ("source", "tool")}
+    return kept | {"content": shown_text(turn)}

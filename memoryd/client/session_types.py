@@ -17,37 +17,41 @@ class Marker(TypedDict):
     upto: int
 
 
-class SessionFacts(TypedDict):
-    """A session and how much it has. `closed_at` None: it is open."""
+class SessionRecord(TypedDict):
+    """What is known of a session. `turns`: how many messages it ever had; `closed_at` None: it is
+    open; `last_consolidated`: when its messages were last summarised."""
 
     session_id: str
     title: str | None
     identity: str | None
     created_at: str
     closed_at: str | None
-    last_consolidated: int
-    messages: int
-    archives: int
     last_at: str | None
+    last_consolidated: str | None
+    turns: int
+    archives: int
+
+
+class ListedSession(SessionRecord):
+    """A session in a list. `messages`: how many are still there."""
+
+    messages: int
 
 
 class SessionList(TypedDict):
     """Sessions, the latest first. `total`: how many there are."""
 
-    sessions: list[SessionFacts]
+    sessions: list[ListedSession]
     total: int
 
 
-class SessionMessages(TypedDict):
-    """A page of a session, oldest message first. `turns`: how many messages it has in all."""
+class ReadSession(SessionRecord):
+    """A session with a page of its messages, oldest first, and its archives."""
 
-    session_id: str
-    title: str | None
-    created_at: str
-    turns: int
+    notice: str
     messages: list[Message]
     markers: list[Marker]
-    notice: NotRequired[str]
+    hint: NotRequired[str]
 
 
 class LearnedFact(TypedDict):
@@ -58,26 +62,24 @@ class LearnedFact(TypedDict):
     how: str
 
 
-class Slept(TypedDict):
-    """A session was closed. `archive`: the name of its summary, None if it had nothing new."""
-
-    session_id: str
-    closed_at: str
-    archive: str | None
-    facts: list[LearnedFact]
-    summary_by: str | None
-    warnings: list[str]
-
-
 class Compacted(TypedDict):
-    """How many messages went into an archive, and how many the session still shows."""
+    """How many messages went into an archive, and how many the session still shows. `archive_name`
+    None: there was nothing to archive; `facts`: what was kept of the messages."""
 
     session_id: str
     archived: int
     archive_name: str | None
     summary_by: str | None
     kept: int
+    facts: list[LearnedFact]
     warnings: list[str]
+    hint: NotRequired[str]
+
+
+class Slept(Compacted):
+    """A session that was closed, and what became of it."""
+
+    closed_at: str
 
 
 class Renamed(TypedDict):
@@ -88,13 +90,15 @@ class Renamed(TypedDict):
 
 
 class WorkingMemory(TypedDict):
-    """The working memory of an identity. `updated_at` None: nothing was ever written."""
+    """The working memory of an identity. `sections`: by title; `updated_at` None: there is none."""
 
+    notice: str
     identity: str
     content: str
     sections: dict[str, str]
     updated_at: str | None
     changed: bool
+    warnings: list[str]
 
 
 class TurnDetails(TypedDict, total=False):

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from memoryd.client.calls import Run, Tool
 from memoryd.client.recalled import Woken
-from memoryd.client.session_types import Compacted, Renamed, SessionList, SessionMessages, Slept
+from memoryd.client.session_types import Compacted, ReadSession, Renamed, SessionList, Slept
 
 
 class Sessions:
@@ -48,11 +48,11 @@ class Sessions:
 
     async def read(
         self, session_id: str | None = None, limit: int | None = None, before: int | None = None
-    ) -> SessionMessages:
+    ) -> ReadSession:
         """The last messages of a session, also archived ones. `before`: the order of the first
-        message of the page after. Raises NotFound."""
+        message of the page after."""
         found = await self._call("read_session", session_id, limit=limit, before=before)
-        return cast(SessionMessages, found)
+        return cast(ReadSession, found)
 
     async def rename(self, title: str, session_id: str | None = None) -> Renamed:
         """Give a session a title."""
@@ -96,7 +96,7 @@ class SyncSessions:
 
     def read(
         self, session_id: str | None = None, limit: int | None = None, before: int | None = None
-    ) -> SessionMessages:
+    ) -> ReadSession:
         return self._run(self._sessions.read, session_id, limit, before)
 
     def rename(self, title: str, session_id: str | None = None) -> Renamed:

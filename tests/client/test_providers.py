@@ -309,3 +309,37 @@ def test_the_lexical_provider_has_a_data_directory_of_its_own(
     assert chosen["data_dir"] == str(places.data_dir()) + "-lexical"
     create_memory_provider("daemon")
     assert chosen.pop("start") is True
+
+
+@pytest.mark.parametrize("name", ["daemon", "daemon-lexical"])
+async def test_a_daemon_keeps_every_turn(name: str, tmp_path: Path) -> None:
+    """One session after the other: turns replay in order, and what lasts is recalled later."""
+    backend = {"daemon": "hash", "daemon-lexical": "none"}[name]
+    daemon = ForkedDaemon(tmp_path / "data", MEMORYD_EMBEDDING_BACKEND=backend).start()
+    memory = create_memory_provider(name, {"socket": daemon.socket, "identity": "robot"})
+    await memory.init()
+    assert (await memory.turn_count(), await memory.recent_turns()) == (0, [])
+    await memory.on_wake()
+    await memory.save_turn("user", "Remember that the dock is in the hall.", source="radio")
+    await memory.save_turn("assistant", "dock", tool="map")
+    await memory.save_turn("tool", "hall, 3 m", tool="map", metadata={"room": "hall"})
+    await memory.save_turn("assistant", "I will.", tools_used=["map"])
+    assert await memory.turn_count() == 4
+    turns = await memory.recent_turns(3)
+    assert [turn["content"] for turn in turns] == ["dock", "hall, 3 m", "I will."]
+    assert [turn["order"] for turn in turns] == [1, 2, 3]
+    recalled = await memory.recall("dock", max_tokens=2000)
+    shown = ("[radio] Remember that", "[tool:map] dock", "[tool:map] hall, 3 m", "I will.")
+    places = [recalled.text.index(text) for text in shown]
+    assert places == sorted(places)
+    await memory.on_sleep()
+    async with Client(daemon.socket) as client:
+        await client.set_working_memory("## Goals\nCharge.", "robot")
+    woken = await memory.on_wake()
+    assert (woken.turns, await memory.turn_count()) == ((), 0)
+    assert "the dock is in the hall" in woken.text
+    assert has_working_memory(memory)
+    assert await memory.get_working_memory() == "## Goals\nCharge."
+    assert "Charge." in woken.text
+    await memory.close()
+    assert daemon.stop() == 0, daemon.log.read_text()

@@ -11,7 +11,7 @@ from memoryd.client.providers.protocol import RECENT_TURNS, check_config
 from memoryd.client.recalled import Recalled
 from memoryd.client.session_types import TurnDetails
 from memoryd.client.types import ClientOptions, Message
-from memoryd.errors import InvalidInput, NotFound
+from memoryd.errors import InvalidInput
 
 IDENTITY = "identity"
 OPTIONS = {"socket", IDENTITY, *ClientOptions.__annotations__}
@@ -43,18 +43,12 @@ class DaemonProvider:
         return await self._client.recall(None, hint, max_tokens, identity=self._identity)
 
     async def turn_count(self) -> int:
-        try:
-            return (await self._client.sessions.read(limit=1))["turns"]
-        except NotFound:  # no turn was saved yet
-            return 0
+        return (await self._client.sessions.read(limit=1))["turns"]
 
     async def recent_turns(self, limit: int = RECENT_TURNS) -> list[Message]:
         if limit < 1:
             return []
-        try:
-            return (await self._client.sessions.read(limit=limit))["messages"]
-        except NotFound:
-            return []
+        return (await self._client.sessions.read(limit=limit))["messages"]
 
     async def on_wake(self, identity: str | None = None) -> Recalled:
         self._identity = identity or self._identity
