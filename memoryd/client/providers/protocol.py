@@ -60,7 +60,7 @@ class MemoryProvider(Protocol):
 
 
 @runtime_checkable
-class WorkingMemoryProvider(Protocol):
+class WorkingMemoryProvider(MemoryProvider, Protocol):
     """A provider that also has a text for what the agent is at: goals, people, projects."""
 
     async def get_working_memory(self) -> str:
