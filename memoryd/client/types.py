@@ -230,6 +230,8 @@ class Status(TypedDict):
     model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
     model_change: NotRequired[ModelChange | None]
+    llm: NotRequired[str | None]
+    llm_trouble: NotRequired[str | None]
     takeover: NotRequired[dict[str, Any] | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]

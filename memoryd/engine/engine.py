@@ -27,6 +27,7 @@ from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
@@ -45,7 +46,9 @@ from memoryd.ports import (
     ClockRecord,
     Encoder,
     FileHistory,
+    LanguageModel,
     NextStore,
+    PromptFn,
     Reranker,
     SnapshotFile,
     Store,
@@ -147,6 +150,8 @@ class Engine:
             "model": encoder.model if encoder else None,
             "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,
+            "llm": self._parts.language.name,
+            "llm_trouble": self._parts.language.trouble or None,
             "takeover": self.takeover,
         }
 
@@ -215,12 +220,15 @@ async def run_engine(
     clock_record: ClockRecord | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     history: FileHistory | None = None,
+    language: LanguageModel | None = None,
+    prompt: PromptFn | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
     `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
-    `history` knows which files of a project have changed.
+    `history` knows which files of a project have changed. `language` writes summaries; `prompt`
+    does so in its place, for a program that has a language model of its own.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -236,6 +244,7 @@ async def run_engine(
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
+    parts.language = Language(config.llm, language, prompt)
     engine = Engine(parts, history)
     try:
         async with task_group() as tasks:

@@ -147,6 +147,11 @@ class Index:
         slots = self._columns.of_session(session_id, type)
         return [memory for slot in slots if (memory := self._memory(slot))]
 
+    def around(self, id: str, before: int, after: int) -> list[Memory]:
+        """A memory with those before and after it in its session, in order."""
+        slot = self._ids.get(id)
+        return [] if slot is None else self._memories(self._turns.around(slot, before, after))
+
     def put(self, record: Record, terms: RowTerms | None = None) -> None:
         """Insert or replace a memory. `terms`: of its rows, if the caller has computed them."""
         memory = record.memory
@@ -249,7 +254,9 @@ class Index:
 
     def allowed(self, filter: Filter, now: float) -> Mask:
         """By slot, which memories are alive and match the filter, except for its `others`."""
-        return self._columns.allowed(filter, now)[: len(self._entries)]
+        allowed = self._columns.allowed(filter, now)[: len(self._entries)]
+        allowed[[self._ids[id] for id in filter.without if id in self._ids]] = False
+        return allowed
 
     def selection(self, filter: Filter, now: float) -> Selection:
         """The memories that are alive and match the filter; `Selection.mask` says which."""

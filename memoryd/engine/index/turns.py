@@ -77,6 +77,18 @@ class Turns:
         if not places:
             del self._sessions[memory.session_id]
 
+    def around(self, slot: int, before: int, after: int) -> list[int]:
+        """A slot with those before and after it in its session, in order."""
+        found = [slot]
+        for count, side in ((before, 0), (after, 1)):
+            at = slot
+            for _ in range(count):
+                at = int(self._slots[side].values[at]) if at in self._edges else NONE
+                if at == NONE:
+                    break
+                found.insert(0 if side == 0 else len(found), at)
+        return found
+
     def of_slots(self, count: int) -> tuple[Numbers, Numbers]:
         """Copies, by slot: the slot before, the slot after; NONE where there is none."""
         return self._slots[0].first(count), self._slots[1].first(count)
