@@ -13,7 +13,7 @@ from memoryd.cli.memories import connect, notes, stdin_text
 from memoryd.cli.output import BOLD, DIM, age, clean, moment, paint, say, say_json
 from memoryd.client import Client
 from memoryd.client.recalled import Recalled, shown_text
-from memoryd.client.session_types import ListedSession, WorkingMemory
+from memoryd.client.session_types import Compacted, ListedSession, WorkingMemory
 from memoryd.client.types import Message
 from memoryd.errors import NotFound
 
@@ -42,26 +42,27 @@ def list_sessions(options: argparse.Namespace) -> int:
     now = datetime.now(UTC)
     for session in page["sessions"]:
         say(_line(session, now))
-    total = page["total"]
-    say(f"{total} {'session' if total == 1 else 'sessions'}.")
+    say(f"{_counted(page['total'], 'session')}.")
     return 0
 
 
 def read(options: argparse.Namespace) -> int:
     """Show the messages of a session, and where older ones became an archive."""
-    found = _call(
-        options, lambda all: all.sessions.read(options.session, options.limit, options.before)
-    )
+    page = {"limit": options.limit, "before": options.before}
+    found = _call(options, lambda all: all.sessions.read(options.session, **page))
     if options.json:
         say_json(found)
         return 0
-    say(paint(f"{clean(found['title'] or found['session_id'])}, {found['turns']} messages", BOLD))
+    if not found["turns"] and not found["identity"] and not found["title"]:
+        raise NotFound(f"There is no session {options.session!r}.", hint="Run: memoryd sessions")
+    title = clean(found["title"] or found["session_id"])
+    say(paint(f"{title}, {_counted(found['turns'], 'message')}", BOLD))
     ends = {marker["upto"]: marker for marker in found["markers"]}
     for message in found["messages"]:
         say(_said(message))
         if marker := ends.get(message["order"]):
-            count, name = marker["messages"], clean(marker["archive_name"])
-            say(paint(f"({count} messages until here are archived as {name})", DIM))
+            count, name = _counted(marker["messages"], "message"), clean(marker["archive_name"])
+            say(paint(f"(until here: {count} archived as {name})", DIM))
     return 0
 
 
@@ -79,11 +80,9 @@ def compact(options: argparse.Namespace) -> int:
         say_json(done)
         return 0
     notes(done["warnings"])
-    if done["archive_name"] is None:
-        say(f"Nothing to archive: the session shows {done['kept']} messages.")
-    else:
-        name, how = clean(done["archive_name"]), done["summary_by"]
-        say(f"Archived {done['archived']} messages as {name} (summary by {how}).")
+    kept = _counted(done["kept"], "message")
+    say(f"{_archived(done) or 'Nothing to archive'}; the session shows {kept}.")
+    _tell_facts(done)
     return 0
 
 
@@ -103,11 +102,8 @@ def sleep(options: argparse.Namespace) -> int:
         say_json(done)
         return 0
     notes(done["warnings"])
-    name = done["archive_name"]
-    archived = f", {done['archived']} messages archived as {clean(name)}" if name else ""
-    say(f"Closed {clean(done['session_id'])}{archived}")
-    for fact in done["facts"]:
-        say(f"  {fact['how']}: {clean(fact['content'])}")
+    say(f"Closed {clean(done['session_id'])}. {_archived(done) or 'Nothing was new'}.")
+    _tell_facts(done)
     return 0
 
 
@@ -158,13 +154,30 @@ def _tell_recall(options: argparse.Namespace, recalled: Recalled) -> int:
     return 0
 
 
+def _archived(done: Compacted) -> str:
+    """What was archived, and who made the summary; "" if nothing was."""
+    if done["archive_name"] is None:
+        return ""
+    count, how = _counted(done["archived"], "message"), done["summary_by"]
+    return f"Archived {count} as {clean(done['archive_name'])} (summary by {how})"
+
+
+def _tell_facts(done: Compacted) -> None:
+    for fact in done["facts"]:
+        say(f"  {fact['how']}: {clean(fact['content'])}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def _line(session: ListedSession, now: datetime) -> str:
-    archives = f", {session['archives']} archived" if session["archives"] else ""
+    archives = f", {_counted(session['archives'], 'archive')}" if session["archives"] else ""
     parts = (
         f"{age(session, now):>10}",
         paint(session["session_id"], DIM),
         clean(session["identity"] or ""),
-        f"{session['messages']} messages{archives}",
+        f"{_counted(session['messages'], 'message')}{archives}",
         "closed" if session["closed_at"] else "open",
         paint(clean(session["title"] or ""), BOLD),
     )

@@ -67,12 +67,13 @@ def test_the_actions_of_sessions(run: Any, daemon: Daemon) -> None:
     )
     done = run("sessions", "compact", "night", "--keep", "2")
     assert done.startswith("Archived 6 messages as ")
-    assert "(6 messages until here are archived as " in run("sessions", "read", "night")
+    assert done.endswith("(summary by extract); the session shows 2 messages.\n")
+    assert "(until here: 6 messages archived as " in run("sessions", "read", "night")
     assert run("sessions", "compact", "night", "--keep", "2") == (
-        "Nothing to archive: the session shows 2 messages.\n"
+        "Nothing to archive; the session shows 2 messages.\n"
     )
     slept = run("sessions", "sleep", "night").splitlines()
-    assert slept[0].startswith("Closed night, 2 messages archived as ")
+    assert slept[0].startswith("Closed night. Archived 2 messages as ")
     assert any(line.startswith("  added: ") and "Ada" in line for line in slept)
     assert "closed" in run("sessions").splitlines()[0]
 
@@ -133,3 +134,4 @@ def test_errors_help(run: Any) -> None:
     assert "ID is missing" in run("sessions", "read", fails=2)
     assert "Did you mean compact?" in run("sessions", "compct", "x", fails=2)
     assert "title" in run("sessions", "rename", "x", " ", fails=1)
+    assert "Try: memoryd sessions\n" in run("sessions", "read", "nowhere", fails=1)
