@@ -33,7 +33,14 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.durable import Durable
+from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
+from memoryd.engine.sessions.recall import Recall
+from memoryd.engine.sessions.records import Records
+from memoryd.engine.sessions.sessions import Sessions
+from memoryd.engine.sessions.working_memory import WorkingMemories
 from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
@@ -87,7 +94,8 @@ class Engine:
 
         listing = Listing(parts, uses)
         self.list_memories = listing.list_memories
-        self.search = Search(parts, listing).search
+        search = Search(parts, listing)
+        self.search = search.search
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
@@ -97,10 +105,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        self._windows = windows = Windows(parts, memories, updates)
-        self.add_turn = windows.add_turn
-        self.context_window = windows.window
-        self.clear_window = windows.clear
+        windows = self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -120,6 +125,26 @@ class Engine:
         self.import_memory = imports.import_memory
         self.import_rows = Takeover(parts, imports, memories).import_rows
         self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+
+    def _compose_sessions(
+        self, memories: Memories, updates: Updates, search: Search, listing: Listing
+    ) -> Windows:
+        """The parts for sessions. Returns the windows, which imports need too."""
+        parts = self._parts
+        self.working_memories = WorkingMemories(parts, memories)
+        durable = Durable(parts)
+        recall = Recall(parts, search, listing, self.working_memories, durable)
+        self.recall = recall.recall
+
+        records, facts = Records(parts, memories, updates), Facts(parts, memories, updates)
+        self.compaction = Compaction(parts, records, self.notes, facts, durable)
+
+        self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
+        self.add_turn = windows.add_turn
+        self.context_window = windows.window
+        self.clear_window = windows.clear
+        self.sessions = Sessions(parts, records, windows, self.compaction, recall)
+        return windows
 
     @property
     def zone(self) -> tzinfo | None:
@@ -250,6 +275,7 @@ async def run_engine(
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
             tasks.start_soon(parts.reranking.run)
+            tasks.start_soon(engine.compaction.run)
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)

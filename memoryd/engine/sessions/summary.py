@@ -54,12 +54,18 @@ class Summaries:
         self._settings = settings
 
     async def summarise(
-        self, said: Sequence[Said], durable: str = "", zone: tzinfo | None = None
+        self,
+        said: Sequence[Said],
+        durable: str = "",
+        zone: tzinfo | None = None,
+        *,
+        ask: bool = True,
     ) -> Summary:
         """The summary of these messages, at least one. `durable`: the lasting facts that are
-        known. Never raises. Call it without a lock: it may wait for the language model."""
+        known. `ask`: the language model, if there is one. Never raises. Call it without a lock: it
+        may wait for the language model."""
         warnings: tuple[str, ...] = ()
-        if self._language.configured:
+        if ask and self._language.configured:
             try:
                 return await self._by_llm(said, durable, zone)
             except EmbedError as exc:
