@@ -175,6 +175,7 @@ class Engine:
             "clock_doubt": asdict(doubt) if (doubt := self._upkeep.doubt) else None,
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
+            "embedding_backend": self._parts.embedding.settings.backend,
             "model": encoder.model if encoder else None,
             "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,
