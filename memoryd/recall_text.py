@@ -1,8 +1,8 @@
 """A recall as text for a prompt: one block, or ready chat messages.
 
 A recall has parts (`part`, `title`, `text`) and the last messages of the conversation (`role`,
-`content`, perhaps `speaker`). Recalled text is data: it is made harmless (`sanitize`), follows a
-notice, and stands between delimiters that no recalled text can contain.
+`content`, perhaps `speaker`, `source` and `tool`). Recalled text is data: it is made harmless
+(`sanitize`), follows a notice, and stands between delimiters that no recalled text can contain.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def message_line(message: Mapping[str, Any]) -> str:
     """A message as one entry: who, then the text, whose further lines are indented."""
     role, speaker = one_line(message.get("role") or "user"), message.get("speaker")
     name = f"{role} ({one_line(speaker)})" if speaker else role
-    return f"{name}: {indented(harmless(str(message['content'])))}"
+    return f"{name}: {indented(harmless(_content(message)))}"
 
 
 def harmless(text: str) -> str:
@@ -90,9 +90,17 @@ def _attribute(value: object) -> str:
     return one_line(value).replace('"', "'").replace("<", _QUOTE).replace(">", "\u203a")
 
 
+def _content(message: Mapping[str, Any]) -> str:
+    """The text of a message, with its tool or with where it came from."""
+    for key, form in (("tool", "[tool:{}] "), ("source", "[{}] ")):
+        if value := message.get(key):
+            return form.format(one_line(value)) + str(message["content"])
+    return str(message["content"])
+
+
 def _chat_message(message: Mapping[str, Any]) -> dict[str, str]:
     role, speaker = message.get("role"), message.get("speaker")
-    text = str(message["content"])
+    text = _content(message)
     if speaker:
         text = f"{one_line(speaker)}: {text}"
     if role in CHAT_ROLES:

@@ -108,6 +108,15 @@ def renewed(session: Session) -> str:
     return peer.session_id
 
 
+def continue_with(session: Session, session_id: str) -> Session:
+    """The session that was opened; a connection of its own continues with it."""
+    peer = PEER.get(None)
+    if session.source is Source.CONNECTION and peer is not None:
+        peer.session_id = session_id
+        return Session(session_id, Source.CONNECTION)
+    return Session(session_id, Source.CALL if session.source is Source.HTTP else session.source)
+
+
 def hint_to_continue(session: Session, *, first: bool) -> dict[str, str]:
     """For an answer to add_turn: how to continue. `first`: it is the first of its session."""
     how = f"To continue this session, pass session_id {session.id!r} in later calls"

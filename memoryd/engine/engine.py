@@ -37,7 +37,10 @@ from memoryd.engine.sessions.compaction import Compaction
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
+from memoryd.engine.sessions.recall import Recall
 from memoryd.engine.sessions.records import Records
+from memoryd.engine.sessions.sessions import Sessions
+from memoryd.engine.sessions.working_memory import WorkingMemories
 from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
@@ -91,7 +94,8 @@ class Engine:
 
         listing = Listing(parts, uses)
         self.list_memories = listing.list_memories
-        self.search = Search(parts, listing).search
+        search = Search(parts, listing)
+        self.search = search.search
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
@@ -101,14 +105,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        self.records = Records(parts, memories, updates)
-        facts = Facts(parts, memories, updates)
-        self.compaction = Compaction(parts, self.records, self.notes, facts, Durable(parts))
-
-        self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
-        self.add_turn = windows.add_turn
-        self.context_window = windows.window
-        self.clear_window = windows.clear
+        windows = self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -132,6 +129,26 @@ class Engine:
         imports = Imports(self._parts, self._windows.drop)
         self.import_memory = imports.import_memory
         self.import_rows = Takeover(self._parts, imports, memories).import_rows
+
+    def _compose_sessions(
+        self, memories: Memories, updates: Updates, search: Search, listing: Listing
+    ) -> Windows:
+        """The parts for sessions. Returns the windows, which imports need too."""
+        parts = self._parts
+        self.working_memories = WorkingMemories(parts, memories)
+        durable = Durable(parts)
+        recall = Recall(parts, search, listing, self.working_memories, durable)
+        self.recall = recall.recall
+
+        records, facts = Records(parts, memories, updates), Facts(parts, memories, updates)
+        self.compaction = Compaction(parts, records, self.notes, facts, durable)
+
+        self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
+        self.add_turn = windows.add_turn
+        self.context_window = windows.window
+        self.clear_window = windows.clear
+        self.sessions = Sessions(parts, records, windows, self.compaction, recall)
+        return windows
 
     @property
     def zone(self) -> tzinfo | None:
@@ -158,6 +175,7 @@ class Engine:
             "clock_doubt": asdict(doubt) if (doubt := self._upkeep.doubt) else None,
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
+            "embedding_backend": self._parts.embedding.settings.backend,
             "model": encoder.model if encoder else None,
             "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from memoryd.errors import InvalidInput
 from memoryd.fields import PROJECT
+from memoryd.fields import is_session_record
 from memoryd.metadata import RESERVED, check_metadata, value_key
 from memoryd.model import Memory, MemoryType
 
@@ -181,6 +182,7 @@ class Filter:
             and (self.projects is None or memory.metadata.get(PROJECT) in self.projects)
             and memory.id not in self.without
             and self.where.matches(memory.metadata)
+            and not (self.hides_records and is_session_record(memory))
         )
 
 

@@ -141,6 +141,10 @@ class Columns:
         ends = self._expires[alive & np.isfinite(self._expires)]
         return counts, float(ends.min()) if len(ends) else None
 
+    def records(self) -> list[int]:
+        """Slots of the records of sessions."""
+        return [int(slot) for slot in np.flatnonzero(self._record & (self._type != 0))]
+
     def of_session(self, session_id: str, type: MemoryType) -> list[int]:
         """Slots of this session and type."""
         matches = (self._session == _text_code(session_id)) & (self._type == TYPE_CODE[type])

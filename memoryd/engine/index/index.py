@@ -9,10 +9,8 @@ result was freed or reused meanwhile, it starts again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -21,16 +19,14 @@ from memoryd.engine.index.columns import Columns, Mask
 from memoryd.engine.index.names import Names
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
 from memoryd.engine.index.relations import Relations
-from memoryd.engine.index.turns import GrowingArray, Numbers, Speakers, Turns
+from memoryd.engine.index.slot_versions import SlotVersions
+from memoryd.engine.index.turns import Speakers, Turns
 from memoryd.engine.index.vectors import VectorTable
 from memoryd.engine.index.view import Layout, View
 from memoryd.engine.index.words import WordIndex
 from memoryd.fields import SUPERSEDES, ids_of, seq_of
 from memoryd.model import Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
-
-MAX_REPLACED = 1024  # replaced entries that are kept while a search runs
-Held = TypeVar("Held")
 
 
 @dataclass(slots=True)
@@ -151,6 +147,14 @@ class Index:
         """A memory with those before and after it in its session, in order."""
         slot = self._ids.get(id)
         return [] if slot is None else self._memories(self._turns.around(slot, before, after))
+
+    def session_records(self) -> list[Memory]:
+        """The records of all sessions that have one."""
+        return self._memories(self._columns.records())
+
+    def last_said(self) -> Iterator[tuple[str, float]]:
+        """Every session with a message, and the time of the last one."""
+        return self._turns.last_said()
 
     def put(self, record: Record, terms: RowTerms | None = None) -> None:
         """Insert or replace a memory. `terms`: of its rows, if the caller has computed them."""
@@ -350,48 +354,3 @@ class Selection:
         ]
         found[matching] = True
         return found
-
-
-class SlotVersions(Generic[Held]):
-    """By slot, the number of its last change; while a search runs, also the replaced entries."""
-
-    def __init__(self) -> None:
-        self._versions = GrowingArray()
-        self._replaced: dict[tuple[int, int], Held] = {}
-        self._watchers = 0
-        self.changes = 0  # of all slots
-
-    def touch(self, slot: int, held: Held | None) -> None:
-        """Call before a slot changes; `held` is what it holds until then."""
-        if self._watchers and held is not None:
-            self._replaced[slot, self._version(slot)] = held
-            if len(self._replaced) > MAX_REPLACED:
-                del self._replaced[next(iter(self._replaced))]
-        self.changes += 1
-        self._versions.set(slot, self.changes & 0x7FFFFFFF)
-
-    def first(self, count: int) -> Numbers:
-        """A copy of the versions of the first `count` slots."""
-        return self._versions.first(count)
-
-    def is_current(self, slot: int, version: int) -> bool:
-        """Whether the slot has not changed since this version."""
-        return self._version(slot) == version
-
-    def replaced(self, slot: int, version: int) -> Held | None:
-        """What the slot held at this version; None if it is no longer kept."""
-        return self._replaced.get((slot, version))
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Keep replaced entries while the block, a search, runs."""
-        self._watchers += 1
-        try:
-            yield
-        finally:
-            self._watchers -= 1
-            if not self._watchers:
-                self._replaced.clear()
-
-    def _version(self, slot: int) -> int:
-        return int(self._versions.values[slot]) if slot < len(self._versions.values) else -1

@@ -98,6 +98,11 @@ class Durable:
             self._known = known
         return pushable(self._best, project, index, now)
 
+    def text(self, project: str | None) -> str:
+        """The same as text, a line for each."""
+        facts = self.facts(project, self._parts.clock())
+        return "\n".join(f"- {memory.content}" for memory in facts)
+
     def _ordered(self, ranks: Ranks, project: str | None, today: float, now: float) -> Slots:
         filter = Filter(
             type=MemoryType.FACT,

@@ -20,7 +20,7 @@ from memoryd.engine.search.fold import tokens
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions import moments
 from memoryd.engine.sessions.durable import Durable
-from memoryd.engine.sessions.messages import messages_of, shown_text, since_cleared
+from memoryd.engine.sessions.messages import messages_of, since_cleared
 from memoryd.engine.sessions.moments import Moments
 from memoryd.engine.sessions.packing import Entry, Packed, Section, entry_of, pack
 from memoryd.engine.sessions.records import (
@@ -34,7 +34,7 @@ from memoryd.engine.sessions.records import (
 from memoryd.engine.sessions.working_memory import WorkingMemories, checked_identity, injected
 from memoryd.engine.windows import session_label
 from memoryd.errors import InvalidInput
-from memoryd.fields import ARCHIVE, FROM_SESSION, KIND, PROJECT, is_archive
+from memoryd.fields import ARCHIVE, FROM_SESSION, KIND, PROJECT, SOURCE, TOOL, is_archive
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType
 from memoryd.recall_text import (
     ARCHIVES,
@@ -88,9 +88,9 @@ class Asked:
 
 def said(message: Memory) -> dict[str, Any]:
     """A message as `recall_text` takes it."""
-    made = {"role": message.metadata[ROLE], "content": shown_text(message)}
-    speaker = message.metadata.get(SPEAKER)
-    return made | ({"speaker": speaker} if isinstance(speaker, str) else {})
+    made = {"role": message.metadata[ROLE], "content": message.content}
+    given = {key: message.metadata.get(key) for key in (SPEAKER, SOURCE, TOOL)}
+    return made | {key: value for key, value in given.items() if isinstance(value, str)}
 
 
 class Recall:

@@ -16,12 +16,12 @@ _FRAGMENTS = {
     "day": r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?",
     "date": r"(?:(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:<month>)\b|(?:<month>)\.? (?:the )?"
     r"\d{1,2}\b|(?:<month>)\.? \d{4}\b|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?\b|"
-    r"\d{1,2}(?:st|nd|rd|th)\b|(?:<month>)\b|end of (?:<month>|q[1-4]|the (?:month|year|quarter))|"
+    r"(?:the )?\d{1,2}(?:st|nd|rd|th)\b|(?:<month>)\b|end of (?:<month>|q[1-4]|the (?:month|year|quarter))|"
     r"q[1-4]\b)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:and|but|by the way|btw|so|from|who|or|because|as well|too|now|"
     r"then|not|although|though|with|since|in)\b))",
     # What a liking may be about: nothing at hand, nothing of this conversation.
-    "object": r"(?!(?:it|its|it's|not to (?:say|answer|talk|discuss|comment|share)|that|this|these|those|you|your|yours|the|how|what|where|when|who|"
+    "object": r"(?!(?:it|its|it's|\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day|not to (?:say|answer|talk|discuss|comment|share)|that|this|these|those|you|your|yours|the|how|what|where|when|who|"
     r"why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|to (?:think|see|say|"
     r"know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|point|have|help|get|do|"
     r"learn more|start|make|try|explore|create|keep|share|find|focus|discuss|talk|not)|to(?=\s*(?:\W|$))|seeing|"
@@ -90,12 +90,13 @@ _FRAGMENTS = {
     r"chinese|japanese|korean|vietnamese|thai|indonesian|filipino|nigerian|kenyan|ghanaian|"
     r"egyptian|moroccan|iranian|iraqi|israeli|lebanese|syrian|jewish|muslim|catholic|christian|"
     r"hindu|buddhist)",
-    "act": r"(?:use|using|adopt|go with|switch|migrate|move (?:to|from|away|everything)|ship|keep|"
-    r"drop|store|deploy|write|build|release|support|host|rename|replace|stick|standardi[sz]e|"
-    r"require|postpone|launch|target|split|stop (?:using|supporting)|make|name|call|publish|limit|"
-    r"not (?:use|support|ship|build|allow)|implement|rewrite|port|base|run|pay|hire|sell|buy|"
-    r"license|open[- ]source|deprecate|remove|merge|double|cut|cap|outsource|rent|renovate|"
-    r"get married|have (?:a|our) wedding|homeschool|adopt)",
+    "act": r"(?:(?:use|adopt|go with|switch to|switch from|migrate|ship|store|deploy|release|support|"
+    r"host|rename|replace|stick (?:with|to)|standardi[sz]e|require|postpone|launch|target|split|"
+    r"stop (?:using|supporting)|publish|limit|not (?:use|support|ship|build|allow)|implement|"
+    r"rewrite|port|hire|license|open[- ]source|deprecate|outsource|homeschool|get married)\b|"
+    r"(?:move|keep|drop|write|build|run|base|make|remove|merge|call|name|put) "
+    r"(?=[^?]{0,80}(?:(?-i:[A-Z][a-z])|\b(?:by default|only|all|every|instead of|always)\b))(?!going|it )"
+    r"\w)",
     "standing": r"(?:use|answer|reply|respond|write|run|call|add|put|include|commit|push|merge|"
     r"deploy|delete|remove|ask|check|test|format|keep|give|show|explain|prefer|start|end|send|"
     r"store|log|name|round|quote|cite|speak|address|assume|avoid|mention|suggest|recommend|"
@@ -113,7 +114,7 @@ _FRAGMENTS = {
     r"production|staging|prod|repo|repository|system|platform|product|data warehouse)",
     "tools": r"(?!(?:too|so|a lot|it|this|that|these|those|the|some|many|your|both|for|to|them|as|"
     r"in|on|only|every|all|more|less|much|a similar|the same|a different|each|our|my|no|one|up|him|her|what|whatever|"
-    r"something|anything|words|here)\b)[\w`Q]",
+    r"something|anything|words|here)\b)[^\W\d_]",
 }
 
 _NOT_NAMES = (
@@ -137,6 +138,7 @@ _PERSONAL = (
             rf"(?:please |just |you can |you may |people |everyone |everybody |my friends |friends |"
             rf"most people )*calls? me {_NOT_NAMES}(?:<name>)(?=\s*(?:$|[^\w\s]|(?:instead|and|"
             rf"but|from|because|not|for short)\b))",
+            r"(?:please )?(?:address|refer to) me as <name>",
             rf"i(?: usually| mostly)? go by (?:the name |the nickname )?(?:of )?{_NOT_NAMES}<name>",
             rf"<im> (?:called|named) {_NOT_NAMES}<name>",
             rf"<im> {_NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)(?: <cap>)?,? (?:and <im> |and i "
@@ -169,14 +171,13 @@ _PERSONAL = (
             r"(?:i|we) <very>live (?:in|at|on|near|close to|outside(?: of)?|just outside(?: of)?|"
             r"with [\w ]{2,30} in) <place>",
             r"<im> (?:currently |now |originally )?(?:based|living|located|residing) in <place>",
-            r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?:the )?<cap>",
         ),
         topic="user.address",
         confidence=0.85,
     ),
     Rules(
         (
-            r"<im> (?:originally )?from (?!the )(?:<cap>)(?! (?:page|team|desk))",
+            r"<im> (?:originally )?from (?!the |<day>|<month>)(?:<cap>)(?! (?:page|team|desk))",
             r"<im> originally from \w",
             r"i (?:come|hail) from <cap>",
             r"i grew up in <cap>",
@@ -184,8 +185,19 @@ _PERSONAL = (
         topic="user.origin",
         confidence=0.85,
     ),
+    # Without a topic: one moves to another language or database, too.
+    Rules((r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?!<day>|<month>)<cap>",)),
     Rules((r"<im> (?:a |an )?<demonym><end>",), topic=None, confidence=0.8),
-    Rules((r"my (?:local )?time ?zone is \w",), topic="user.timezone", confidence=0.95),
+    Rules(
+        (
+            r"my (?P<thing>(?:text |code )?editor|ide|os|operating system|shell|terminal|browser|keyboard layout|"
+            r"distro|window manager|main language|bank|blood type|dentist|gym)(?: of choice)? is "
+            r"(?!not|down|slow|broken|so|too|very|the|this|that|crash|freez|frozen|stuck|acting|in|on|being)\w",
+        ),
+        topic="user.{thing}",
+    ),
+    Rules((r"my (?:local )?time ?zone is \w",
+           r"<im> (?:in|on) (?:the )?[A-Za-z]+(?:/\w+)? (?:time|timezone|time zone)<end>"), topic="user.timezone", confidence=0.95),
     Rules(
         (
             r"my (?P<thing>work |private |personal |business |new |school )?e-?mail(?: address)?"
@@ -227,9 +239,8 @@ _PERSONAL = (
         (
             r"i <very>work as (?:an?|the) \w",
             r"<ive>(?: been)? work(?:ing|ed) as (?:an?|the) \w",
-            r"my (?:job|profession|occupation|job title|title|position|role at \w+) is "
-            r"(?:an? (?!bit|mess|nightmare|joke|pain|lot|disaster|dream|total)|(?-i:[A-Z])|being an? )"
-            r"[\w ]+",
+            r"my (?:job|profession|occupation|job title|role at \w+) is "
+            r"(?:(?:being )?an? (?:[\w-]+ ){0,3}<job><end>|(?-i:[A-Z]))",
             r"<im> (?:currently |also |now )?(?:an?|the) (?:[\w-]+ ){0,4}<job><end>",
             r"<im> (?:currently |now )?(?:retired|self-employed|unemployed)<end>",
             r"i <very>work in (?:the )?(?:marketing|finance|it|healthcare|hr|sales|education|"
@@ -260,8 +271,8 @@ _PERSONAL = (
     ),
     Rules(
         (
-            r"(?:my|our) <relation>(?:'s|s)? (?:full |first |nick)?name(?:'s| is) <word>",
-            r"(?:my|our) <relation>(?:'s| is| are)(?: called| named) <word>",
+            rf"(?:my|our) <relation>(?:'s|s)? (?:full |first |nick)?name(?:'s| is) {_NOT_NAMES}<word>",
+            rf"(?:my|our) <relation>(?:'s| is| are)(?: called| named) {_NOT_NAMES}<word>",
             r"(?:my|our) <relation>(?:'s| is) (?-i:[A-Z])[\w'-]+<end>",
             r"(?:my|our) <relation>,? (?-i:[A-Z])[\w'-]+,? (?:is|works|lives|has|was born|turns|"
             r"loves|hates|likes|studies|goes to)\b",
@@ -277,8 +288,16 @@ _PERSONAL = (
             r"(?:i|we) have <count> (?:[\w-]+ ){0,2}(?:<family>|dog|cat|pet|goldfish|bird)s? "
             r"(?:named|called) \w",
             r"<im> (?:happily |recently |newly )?(?:married|divorced|widowed|single|engaged)"
-            r"(?=\s*(?:$|[.,!]|(?:and|with|since|for) |to (?:<cap>|an? )))",
-            r"<im> (?:the )?(?:mother|father|parent|mom|mum|dad|grandmother|grandfather) (?:of|to) \w",
+            r"(?=\s*(?:$|[.,!]|(?:and|since) |to (?:<cap>|an? )))",
+            r"<im> (?:the |an? )?(?:\w+ ){0,2}(?:mother|father|parent|mom|mum|dad|grandmother|grandfather) "
+            r"(?:of|to) \w",
+            r"(?:my|our) <relation>'s (?:school|teacher|doctor|kindergarten|birthday|college|coach) is "
+            r"(?:<cap>|<date>)",
+            r"(?:my|our) (?:kids|children|sons|daughters|parents|dogs|cats)(?:'s?)?(?: names)? are (?:called |"
+            r"named )?(?-i:[A-Z])[\w'-]+(?:,| and)",
+            r"(?:my <only_one>|my family) and i (?:<very>)(?:live in <place>|are (?:vegan|vegetarian)|have "
+            r"<count> (?:[\w-]+ ){0,2}<family>)",
+            r"<ive> been (?:happily )?(?:married|divorced|vegan|vegetarian|sober) (?:for|since)\b",
         ),
         topic=None,
         confidence=0.85,
@@ -295,8 +314,12 @@ _PERSONAL = (
             r"<im> (?:<very>)(?:lactose|gluten)[- ]intolerant",
             r"<im> (?:<very>)(?:an? )?(?:<very>)(?:vegan|vegetarian|pescatarian|teetotal|c(?:o)?eliac|"
             r"diabetic|dyslexic|colou?r[- ]?blind|left[- ]handed|deaf|hard of hearing|blind|"
-            r"autistic|epileptic|asthmatic|gluten[- ]free|dairy[- ]free|keto|kosher|halal)<end>",
+            r"autistic|epileptic|asthmatic|gluten[- ]free|dairy[- ]free)<end>",
             r"i (?:<very>)(?:have|suffer from) (?:severe |mild |chronic |bad )?<illness>",
+            r"(?:i was|<ive> been) (?:recently |just )?diagnosed with \w",
+            r"i (?:can'?t|cannot|can not|don'?t) have (?:any )?(?:caffeine|dairy|gluten|nuts|alcohol|sugar|"
+            r"lactose|soy|eggs|meat|wheat|seafood|shellfish|salt|pork)\b",
+            r"we(?:'re| are) (?:<very>)(?:vegans?|vegetarians?|pescatarians?)<end>",
             r"my blood type is \w",
             r"my (?:shoe|shirt|dress|ring|trouser|jeans) size is \w",
             r"i(?:'m| am) \d[.,]?\d* ?(?:cm|m|feet|ft|kg)\b",
@@ -315,6 +338,21 @@ _PERSONAL = (
     ),
     Rules(
         (
+            r"i play (?:the )?(?:guitar|piano|violin|viola|cello|drums|bass|flute|saxophone|trumpet|harp|"
+            r"clarinet|ukulele|football|soccer|tennis|chess|basketball|rugby|hockey|golf|badminton|"
+            r"volleyball|cricket)\b",
+            r"i collect (?!the|data|this|that|them|some|my)\w",
+            r"my hobb(?:y is|ies are|ies include) \w",
+            r"i spell my (?:last |first |sur)?name \w",
+            r"i report to (?-i:[A-Z])\w+",
+            r"i use (?:an? )?[\w.+#-]+(?: [\w.+#-]+){0,2} (?:for everything|as my|every day|daily|for (?:all|"
+            r"most)(?: of)? my|at work|on (?:all )?my)\b",
+            r"i run <cap> on (?:all )?my\b",
+            r"i (?:go|have|do|play|take|run|swim|train|meet|teach|visit|practi[sc]e|work out|volunteer)"
+            r"[\w' -]{0,40} (?:every|each) (?:<day>|morning|week|weekday|weekend|month|summer|other|second)",
+            r"i can only (?:meet|work|talk|call|do) [\w ]{0,20}(?:on|in|before|after) (?:the )?(?:<day>|"
+            r"mornings|afternoons|evenings|weekends|weekdays|\d)",
+            r"<im> not an? (?:morning|night|cat|dog|coffee|tea|people) person",
             r"i (?:drive|own|ride) (?:an?|my) (?:[\w-]+ ){0,3}(?:<cap>|\d{4}|bike|motorcycle|car|van)",
             r"(?:my|our) (?:car|laptop|phone|computer|main machine|work laptop|camera|bike) is an? "
             r"(?:[\w-]+ ){0,2}(?:<cap>|\d{4})",
@@ -371,9 +409,14 @@ _PREFERENCES = (
             r"i (?:always|never|only|usually|mostly|typically) (?:eat|drink|smoke|use|fly|travel|wear|"
             r"buy|watch|cook|sleep|order|pay|commute|shop|take (?:my|the (?:train|bus|stairs)))\b",
             r"i (?:don'?t|do not|can'?t|cannot|can not) (?:eat|drink|smoke|consume|celebrate|drive|"
-            r"tolerate|speak) (?!anything|that|this|it|more|enough|to|up|out|for|at|about)\w",
+            r"tolerate|speak) (?!anything|another|much|all|any more|now|that|this|it|more|enough|to|up|out|for|at|about|and)\w",
             r"i (?:take|drink|have) my (?:coffee|tea|steak|eggs) \w",
             r"i avoid (?!it|this|that|the)\w",
+            r"i (?:only |mostly |usually |always )?work (?:from home|remotely|nights|night shifts|part[- ]time|"
+            r"full[- ]time|shifts|freelance)\b",
+            r"i (?:usually|always|normally|mostly) (?:get up|wake up|go to bed|go to sleep|start work) "
+            r"(?:at|around|before|after) \d",
+            r"i (?:keep|eat) (?:kosher|halal)\b",
             r"i follow an? (?:[\w-]+ ){0,3}diet\b",
         ),
         topic=None,
@@ -399,11 +442,15 @@ _STANDING = (
     ),
     Rules(
         (
-            r"(?:please )?(?:always|never|don'?t ever|do not ever) <standing> (?!mind|again|up\b)\S",
+            r"(?:please )?(?:always|never|don'?t ever|do not ever) <standing> (?!mind|again|up\b)"
+            r"(?![^?]{0,80}\b(?:them|it|(?:this|that)[.!]*$))\S",
             r"(?:from now on|going forward|from here on|henceforth|from today on),? (?:please )?"
-            r"(?!we'll see|we will see|things)\S",
+            r"(?!we'll see|we will see|things|i'?ll|i will|i'?m |i am )\S",
             r"in (?:the )?future,? (?:please )(?:don'?t |do not |only |always |never )?<standing>\b",
             r"in (?:the )?future,? (?:don'?t|do not|always|never|only) <standing>\b",
+            r"(?:please )?(?:don'?t|do not) <standing> [^?]{2,80}\bever(?: again)?[.!]*$",
+            r"(?:for|in) (?:this|our) <project>,? (?:the rule is|all|every|always|never|no) ?:? ?\w",
+            r"(?:the|our) rule (?:here |in (?:this|our) <project> )?is(?: that|:| to) \w",
             r"(?:please )?(?:don'?t |do not |only |stop )?(?:<standing>|using|adding|calling) [^?]{2,80} "
             r"(?:from now on|going forward|in future)\b",
             r"(?:make sure|be sure|remember|try) to (?:always|never) <standing>\b",
@@ -423,13 +470,13 @@ _PROJECT = (
         (
             r"(?:we|our team|the team|my team|the board|the committee|management|i)(?:'ve| have| has)? "
             r"(?:finally |just |already |all |also |now )?(?:decided|agreed|opted|voted|resolved) "
-            r"(?:to <act>\b|that \w|against using \w|on (?:using )?<tools>)",
+            r"(?:to <act>|that \w|against using \w|on (?:using )?<tools>)",
             r"(?:we|our team|the team|my team|i)(?:'ve| have| has)? (?:finally |just |already |all )?"
-            r"(?:decided|settled|opted|agreed) (?:on|for) (?!a (?:break|time)|lunch|dinner|it|this|"
-            r"that|the (?:first|second|third|last|blue|red))\S",
+            r"(?:decided|settled|opted|agreed) (?:on|for) (?!an? |the |lunch|dinner|it|this|that)"
+            r"\S",
             r"(?:we|our team|the team|my team)(?:'ve| have| has)? (?:finally |just |already )?"
-            r"(?:chose|chosen|picked|selected) (?!it|this|that|the (?:first|second|third|last|wrong)|up|"
-            r"out|you|your|to)\S",
+            r"(?:chose|chosen|picked|selected) (?!it|this|that|the|up|out|you|your|to)"
+            r"(?:<cap>|Q|[^?]{2,60} (?:for|as|instead of|over) )",
             r"(?:the|our) (?:final )?(?:decision|agreement|consensus) (?:is|was) (?:to|that) \w",
             r"it (?:was|has been|is) (?:decided|agreed) (?:that|to) \w",
             r"decision: \S",
@@ -453,7 +500,7 @@ _PROJECT = (
             r"(?:deadline|due date)(?: for [\w' -]{2,60}?)?(?: is|:) ?(?:on )?(?:<date>|<day>)",
             r"(?:the|our|my|this) (?P<thing>[\w' -]{2,50}?) (?:is|are) due (?:on |by |in )?(?:<day>,? )?"
             r"<date>",
-            r"(?:the|our|my|this) (?P<thing>[\w' -]{2,50}?) (?:has|have|needs|need|must)(?: to)? be "
+            r"(?:the |our |my |this )?(?P<thing>[\w' -]{2,50}?) (?:has|have|needs|need|must)(?: to)? be "
             r"(?:submitted|finished|delivered|ready|done|filed|handed in|complete|completed|live|"
             r"shipped|released|paid|sent|turned in)[\w ]{0,20} (?:by|on|before|until) (?:<day>,? )?"
             r"(?:the )?(?:end of )?<date>",
@@ -477,6 +524,15 @@ _PROJECT = (
             r"(?:we|our <project>|this <project>|the <project>|my <project>|my team) (?:<very>)(?:uses?|"
             r"follows?|deploys? (?:to|with|via|on)|runs? on|targets?|is built (?:with|on|in)|"
             r"is written in|standardi[sz]es on|practi[sc]es?) <tools>",
+            r"we (?:always|never|only) (?:squash|merge|rebase|review|deploy|use|write|commit|tag|release|test|"
+            r"format|run|meet|ship|pin|branch|document|lint|buy|eat|fly)\b",
+            r"(?:our|the) <part> (?:only (?:accepts|supports|allows|works with|runs on)|requires) \w",
+            r"(?:our|the|my) (?:\w+ ){0,2}(?:url|endpoint|server|repo|repository|wiki|port|domain|website|blog|"
+            r"ip|ip address|homepage|portfolio)(?: address)?(?: is| lives)(?: located)?(?: at| on| in)? "
+            r"(?=https?://|port \d|\d{2,}|[\w-]+\.[a-z]{2,})\S",
+            r"(?:our|the|my) (?:\w+ ){0,2}budget (?:for [\w ]{2,40} )?is [^\d?]{0,20}\d",
+            r"(?:the|our|my|we have|there is|there's) [\w' -]{2,50}? (?:is |are |meets? |happens? )?(?:every|each) "
+            r"(?:<day>|day at|week|weekday|other|second|month|morning)\b",
             r"we (?:don'?t|do not|never) (?:use|deploy|merge|commit|push|ship|release|support|allow) "
             r"<tools>",
             r"we (?:<very>)(?:deploy|release|ship|meet|merge|publish) (?:every|on|to|via|with|from|"
@@ -493,7 +549,7 @@ _PROJECT = (
             r"(?:our|the|my) (?:\w+ ){0,2}<part> (?:is|are) (?:written|built|hosted|deployed|based|"
             r"implemented|developed|running) (?:in|on|with|at|to|via|by) <tools>",
             r"(?:our|the|my) (?:\w+ ){0,2}<part> (?:runs|uses|lives|listens|speaks) (?:on |in |at |under )?"
-            r"(?:port )?(?:the )?(?:<cap>|<version>|Q)",
+            r"(?!out\b)(?:(?:port )\d+|<cap>|Q)",
             r"(?:our|the) (?:main|default|release|development|production) branch is (?:called |named )?"
             r"(?!broken|red|green|down|failing|not|ahead|behind|protected now)[\w`Q]",
             r"(?:all )?(?:unit |integration )?tests (?:go|live|are|belong) (?:in|into|under) \S",
@@ -501,7 +557,7 @@ _PROJECT = (
             r"follow|pass|include|contain|end|start|come)\b",
             r"every (?:[\w-]+ ){1,3}(?:must|has to|needs to) (?:be|have|use|go|follow|pass|include)\b",
             r"our (?:clients|customers|users|office|company|team|headquarters|fiscal year|store|shop) "
-            r"(?:is|are) (?:based|located|closed on|open|headquartered|called|mostly)\b",
+            r"(?:is|are) (?:based|located|closed on|open|headquartered|called|mostly|(?:at|in) (?:<cap>|\d))",
             r"(?:our|my) (?:company|startup|team|band|project|app|business|product|firm|shop|blog|"
             r"podcast|boat|channel)(?:'s name)? is (?:called|named) \S",
         ),
@@ -517,11 +573,10 @@ TABLE = Table(
     code="en",
     rules=_PERSONAL + _PREFERENCES + _STANDING + _PROJECT,
     explicit=(
-        r"(?:please |pls |and |also |so |but )*(?:do )?(?:remember|memori[sz]e|bear in mind|keep in "
-        r"mind|don'?t forget|do not forget|never forget|make a note|take note|make sure (?:to|you) "
+        r"(?:please |pls |and |also |so |but )*(?:do )?(?:remember|memori[sz]e|don'?t forget|do not forget|never forget|make a note|take note|make sure (?:to|you) "
         r"remember|try to remember|note down|write down)(?: for (?:later|next time|the future|future "
         r"(?:chats|reference)))?(?: (?:that(?! (?:time|one|song|movie|film|day|guy|girl|night|place|"
-        r"thing|bit|part|episode|was|is|when)\b)|this(?= ?:))|:)[:,]? (?!you(?:'re| are| can|'ve|'ll)\b)",
+        r"thing|bit|part|episode|was|is|when)\b)|this(?= ?:))|:)[:,]? (?!(?:you(?:'re| are| can|'ve|'ll)|this|that|it|it's|these|those)\b)",
         r"(?:please |pls )?(?:remember|keep in mind|don'?t forget),? (?=(?:i|my|we|our|i'm|im)\b)"
         r"(?!(?:my (?:password|login)|i'?m (?:always )?here|we(?:'re| are))\b)",
         r"(?:please |pls )?(?:save|store|add|put|keep|commit)(?: this| that| it| the following)?"
@@ -529,6 +584,8 @@ TABLE = Table(
         r"(?:can|could|will|would) you (?:please )?(?:remember|keep in mind|note|make a note) that "
         r"(?=(?:i|my|we|our|i'm|im|the)\b)",
         r"i(?:'d like| want| need| would like) you to (?:remember|know|keep in mind) that ",
+        r"(?:please |pls |and |also |so |but )*(?:bear in mind|keep in mind)(?: that|:) (?=(?:i|i'?m|my|we|we're|"
+        r"our|all|every|always|never)\b)",
         r"for (?:your )?(?:future|later) reference[:,]? ",
         r"for the record[:,]? (?=(?:i|my|we|our|i'm)\b)",
     ),
@@ -546,7 +603,7 @@ TABLE = Table(
     r"awesome|nice|for me|as for me|because|since|as|though|although|then|or|plus|while|given(?: that)?|"
     r"considering(?: that)?|seeing as|especially since|especially as|mind you",
     conjunctions=r"and|but|so|because|since|as|though|although|plus|while|given that|considering",
-    starters=r"i|i'?m|i'?ve|i'?d|i'?ll|we|we're|we've|we'll|my|our|please|pls|let's|lets|you|"
+    starters=r"don'?t|do not|never|always|keep|i|i'?m|i'?ve|i'?d|i'?ll|we|we're|we've|we'll|my|our|please|pls|let's|lets|you|"
     r"help|give|show|tell|here's|here is|now|thanks|thank you|but|then|so|it|it's|its|that|that's|this|they|he|she|there",
     questions=r"can|could|would|will|do|does|did|is|are|was|were|should|shall|what|what's|whats|how|"
     r"which|who|where|when|why|any|am|have you|has|may|might|don't you|isn't|aren't|right|ok|okay",
@@ -557,19 +614,19 @@ TABLE = Table(
     r"sarcas\w+|yeah right|oh great|oh joy|sure because|as if|not that|not true|isn't true|"
     r"no idea|don't know|dunno|haven't|hasn't|not yet|undecided|considering|thinking (?:of|about)|"
     r"depends|depending|almost|nearly|as a user|for example|e\.g\.|for instance|"
-    r"let's say|would've|wouldn't|until recently",
-    conditions=r"if|unless|suppose|supposing|imagine|pretend|assume|assuming|assumed|hypothetically|"
+    r"let's say|would've|wouldn't|scenario|fictional|hypothetical|in this (?:story|game|example)|until recently",
+    conditions=r"if|as an ai|as a (?:large )?language model|unless|suppose|supposing|imagine|pretend|assume|assuming|assumed|hypothetically|"
     r"what if|as though|when i was|in the (?:story|movie|film|book|song|game|novel|poem|dream)|"
     r"in my dream|the character|roleplay|role-play|oh great|yeah right|translate|"
     r"sentence|phrase|example|never said|lyrics?|maybe|perhaps|not sure|said|told me|let's say|sure,? because|just kidding",
     passing=r"today|tonight|tomorrow|yesterday|right now|at the moment|for now|this (?:morning|"
     r"afternoon|evening|week|weekend|time|month)|next (?:hour|minutes?)|in (?:a|an|\d+|ten|five) "
-    r"(?:minutes?|hours?|sec\w*)|brb|last (?:night|week|weekend)|for the moment|just now|until \d+|"
+    r"(?:minutes?|hours?|sec\w*)|(?:only )?(?:have|got) \w+ (?:minutes?|hours?)|brb|last (?:night|week|weekend)|for the moment|just now|until \d+|"
     r"temporarily|for a (?:bit|while|few)|these days|lately",
     deictic=r"your|yours|you|them|those|following|mentioned|(?:to|in|of|about|with|for|on|at) that|this(?! (?:<project>)\b)|these|here|above|below|option|version|"
     r"suggestion|suggestions|idea|answer|draft|paragraph|sentence|(?:first|second|third|last|"
     r"other|latest|previous|next) (?:one|option|version|approach|idea|part|paragraph|solution|"
-    r"sentence|suggestion|way|of)|approach|so much|so far|each other|right|it(?! (?:was|has been|is) (?:decided|agreed))",
+    r"sentence|suggestion|way|of)|approach|better(?! than)|so much|so far|each other|right|it(?! (?:was|has been|is) (?:decided|agreed))",
     refusals=r"(?:don'?t|do not|please don'?t|never|not to|no need to) (?:\w+ )?(?:remember|save|"
     r"store|memori[sz]e|record|note) (?:this|that|it|any|what|my|anything|the (?:following|above))|"
     r"(?<!don't )(?<!dont )(?<!not )(?<!never )forget (?:that|this|about|what|it|everything|i|my)|"

@@ -20,7 +20,7 @@ _FRAGMENTS = {
     r"fille|mère|père|maman|papa|frère|sœur|soeur|grand-mère|grand-père|neveu|nièce|tante|oncle|"
     r"chien|chienne|chat|chatte|cheval|lapin|bébé|colocataire|petite? (?:frère|sœur|soeur)|"
     r"grande? (?:frère|sœur|soeur))",
-    "job": r"(?:professeure?|enseignante?|institut(?:eur|rice)|ingénieure?|développeu(?:r|se)|médecin|"
+    "job": r"(?:prof(?:esseure?)?|enseignante?|institut(?:eur|rice)|ingénieure?|développeu(?:r|se)|médecin|"
     r"infirmi(?:er|ère)|avocate?|architecte|comptable|consultante?|directeur|directrice|étudiante?|"
     r"écrivain|journaliste|traduct(?:eur|rice)|photographe|artiste|musicien(?:ne)?|cuisini(?:er|ère)|"
     r"boulang(?:er|ère)|électricien(?:ne)?|plombier|mécanicien(?:ne)?|agricult(?:eur|rice)|pilote|"
@@ -29,6 +29,9 @@ _FRAGMENTS = {
     r"technicien(?:ne)?|secrétaire|coiffeu(?:r|se)|fonctionnaire|doctorante?|végane?|vegan|"
     r"végétarien(?:ne)?|diabétique|daltonien(?:ne)?|gauch(?:er|ère)|asthmatique|c(?:œ|oe)liaque|"
     r"intolérante? au \w+|mariée?|divorcée?|célibataire|veu(?:f|ve)|allerg)",
+    "made": r"idée|ton|ta|première|deuxième|seconde|version|façon|résultat|style|titre|texte|rendu|"
+    r"design|couleur|nouvelle?|nouveau|début|fin|dernier|dernière|code|exemple|approche|manière|réponse|"
+    r"proposition|suggestion|logo|nom|plan|structure|mise",
     "language": r"(?:français|anglais|allemand|espagnol|italien|portugais|arabe|russe|chinois|"
     r"japonais|néerlandais|polonais|turc|breton|roumain|grec)",
 }
@@ -77,7 +80,8 @@ _RULES = (
         confidence=0.95,
     ),
     Rules(
-        (r"je (?:travaille|bosse) <very>(?:chez|pour) (?!moi|toi|rien|l'instant|le moment|ça|demain)\w",
+        (r"je (?:travaille|bosse) <very>(?:chez (?!moi|toi|nous|lui|elle)\w|pour (?:(?:une?|la|le|l') ?)?(?:<cap>|"
+         r"entreprise|mairie|association|startup|agence|banque|ong|petite entreprise|grande entreprise))",
          r"je travaille <very>(?:à|au|à la|dans) (?:une?|l'|la |le )?(?:hôpital|école|mairie|université|"
          r"banque|usine|cabinet|entreprise|startup|agence|<cap>)"),
         topic="user.employer",
@@ -95,7 +99,7 @@ _RULES = (
             r"(?:ma|mon|notre) <relation> s'appelle <word>",
             r"le (?:nom|prénom) de (?:ma|mon|notre) <relation> est <word>",
             r"(?:j'ai|nous avons|on a) (?:une?|deux|trois|quatre|cinq|\d+) (?:enfants?|fils|filles?|frères?|"
-            r"sœurs?|soeurs?|chiens?|chats?|petits-enfants)<end>",
+            r"sœurs?|soeurs?|chiens?|chats?|petits-enfants)(?:<end>| qui s'appell| nommée?)",
             r"(?:ma|mon|notre) <relation> (?:a \d+ (?:ans|mois)|est <very>(?:allergique|végan\w*|végétar\w*|"
             r"diabétique|en fauteuil)|travaille (?:chez|comme)|habite (?:à|en|au) )",
         ),
@@ -125,7 +129,7 @@ _RULES = (
         (
             r"je préfère <very>(?P<rest><object>)",
             r"j'(?:aime|adore) <very>(?P<rest>(?:l'|la |le |les |un |une |faire |lire |courir |voyager|"
-            r"cuisiner|le fait )(?!idée|ton|ta|première|deuxième|seconde|version|façon)\w)",
+            r"cuisiner|le fait )(?!(?:<made>)\b)\w)",
             r"je (?:déteste|hais|ne supporte pas|n'aime pas|n'aime pas du tout) <very>(?P<rest><object>)",
         ),
         topic="preference:{thing}",
@@ -161,8 +165,9 @@ _RULES = (
     Rules(
         (
             r"(?:nous avons|on a|l'équipe a|j'ai) (?:finalement |enfin |tous )?(?:décidé|convenu|choisi) "
-            r"(?:d'utiliser|d'adopter|de (?:passer|migrer|garder|ne (?:pas|plus)|livrer|publier|stocker|"
-            r"déployer|remplacer|supprimer|héberger|lancer|repousser|reporter|rester)|que|d'abandonner|"
+            r"(?:d'utiliser|d'adopter|de (?:passer (?:à|sur|au) <cap>|migrer|"
+            r"garder <cap>|ne (?:pas|plus) utiliser|livrer|publier|stocker|déployer|remplacer|supprimer|"
+            r"héberger|lancer|repousser|reporter|standardiser)|que|d'abandonner|"
             r"d'héberger)\b",
             r"(?:nous avons|on a|l'équipe a) (?:opté pour|choisi|retenu) (?!de|le (?:premier|second)|ça|la "
             r"(?:première|seconde))\w",

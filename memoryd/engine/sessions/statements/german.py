@@ -14,9 +14,8 @@ _FRAGMENTS = {
     "date": r"(?:(?:am |der |den |zum )*\d{1,2}\. ?(?:(?:<month>)\b|\d{1,2}\.(?:\d{2,4})?)|"
     r"\d{4}-\d\d-\d\d|(?:im |ende |anfang |mitte )(?:<month>)\b)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:und|aber|oder|von beruf|weil|denn|also|bitte|seit|in|aus|bei)\b))",
-    "object": r"(?!(?:das|dies|diese|dieses|diesen|dieser|es|ihn|sie|dich|dein|deine|deinen|deiner|"
-    r"deinem|die (?:erste|zweite|dritte|letzte|neue|andere|kurze|kürzere|längere)|den (?:ersten|"
-    r"zweiten|dritten|letzten|anderen)|der|dem|wie|wenn|was|dass|es|alle|alles|beide|nicht|mehr|"
+    "object": r"(?!(?:das|die|den|der|dem|dies|diese|dieses|diesen|dieser|es|ihn|sie|dich|dein|deine|"
+    r"deinen|deiner|deinem|wie|wenn|was|dass|es|alle|alles|beide|nicht|mehr|"
     r"gern|gerne|ihr|ihre|sein|seine|so|etwas)\b)\w",
     "relation": r"(?:ältere[rn]? |jüngere[rn]? |große[rn]? |kleine[rn]? |beste[rn]? )?(?:frau|mann|"
     r"ehefrau|ehemann|partner|partnerin|freundin|verlobte[r]?|sohn|tochter|mutter|vater|mama|papa|"
@@ -36,6 +35,9 @@ _FRAGMENTS = {
     r"bäuerin|hebamme|krankenschwester|muslima)|rentner|azubi)",
     "tool": r"(?!(?:das|dies|diese|diesen|dieses|es|zu|sehr|viel|viele|die|den|der|eine|einen|ein|"
     r"dafür|dazu|nur|hier|ihn|sie|alle|noch|nichts|nicht)\b)[\w`Q]",
+    "act": r"(?:dass \w|(?=[^?]{0,120}\b(?:verwenden|benutzen|nutzen|umzusteigen|einzusetzen|umzustellen|"
+    r"(?:zu )?(?:wechseln|migrieren|ersetzen|verschieben|unterstützen|veröffentlichen|hosten|deployen|"
+    r"behalten|speichern)|einzuführen|abzuschaffen|umzubenennen|heiraten)\b))",
     "language": r"(?:deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|polnisch|"
     r"türkisch|russisch|niederländisch|ukrainisch|arabisch|schwedisch|dänisch|tschechisch|"
     r"ungarisch|griechisch|kroatisch|serbisch|chinesisch|japanisch|rumänisch)",
@@ -93,8 +95,12 @@ _RULES = (
         confidence=0.95,
     ),
     Rules(
-        (r"ich (?:arbeite|bin angestellt) <very>(?:bei|beim|für|am|im) (?:der |dem |einem |einer |die |"
-         r"den |eine |einen )?(?!moment|thema|gleichen)(?:\w+ ){0,2}?<cap>",),
+        (r"ich (?:arbeite|bin angestellt) <very>(?:(?:bei|beim) (?:der |dem |einem |einer )?"
+         r"(?!nacht|regen|hitze|licht|bedarf|tag)(?:[\w-]+ ){0,2}?<cap>|für (?!(?:die |eine |den |das |meine? )?"
+         r"(?:prüfung|klausur|schule|uni|zukunft|projekt|kurs))(?:die |eine |einen |das |ein )?(?:[\w-]+ ){0,2}?"
+         r"(?:<cap>)|(?:im|in einem|in einer|an der|am) (?:[\w-]+ ){0,2}?(?:krankenhaus|homeoffice|vertrieb|"
+         r"marketing|einkauf|kundendienst|rathaus|kindergarten|gymnasium|grundschule|universität|uni|"
+         r"finanzamt|labor|bank|kanzlei|agentur|theater|museum|klinik))",),
         topic="user.employer",
         confidence=0.85,
     ),
@@ -116,7 +122,7 @@ _RULES = (
             r"der name (?:meine[rs]|unsere[rs]) <relation>e?s? ist <word>",
             r"(?:ich habe|wir haben) (?:eine |einen |ein |zwei |drei |vier |fünf |\d+ )(?:kleine |"
             r"erwachsene )?(?:kinder|kind|söhne|töchter|sohn|tochter|geschwister|brüder|schwestern|"
-            r"bruder|schwester|hunde|hund|katzen|katze|enkel)<end>",
+            r"bruder|schwester|hunde|hund|katzen|katze|enkel)(?:<end>| namens )",
             r"ich bin (?:glücklich |frisch )?(?:verheiratet|geschieden|verwitwet|ledig|verlobt)<end>",
             r"(?:meine?|unsere?) <relation> (?:ist \d+<end>|ist (?:allergisch|vegan|vegetarisch)|"
             r"hat am <date> geburtstag|sitzt im rollstuhl|hat (?:eine |einen )?[\w-]*(?:allergie|"
@@ -188,6 +194,7 @@ _RULES = (
             r"(?:bitte )?(?:verwende|benutze|nutze|nimm|antworte|schreib|schreibe|gib|zeige?|füge|nenn|"
             r"nenne|mach|mache|lösche|committe|pushe|duze?|siez|frag|frage)[\w ]{0,40}\b(?:immer|nie|"
             r"niemals|nie wieder|ab jetzt|ab sofort|in zukunft|künftig|grundsätzlich)\b",
+            r"(?:bitte )?(?:sieze?|duze?) mich\b",
             r"(?:bitte )?(?:immer|nie|niemals) [\w ,`Q-]{3,80}(?:en|ern|eln)[.!]*$",
         ),
         kind="requirement",
@@ -197,13 +204,13 @@ _RULES = (
     Rules(
         (
             r"(?:wir|das team|unser team|ich) (?:haben|hat|habe) (?:uns |sich |mich )?(?:gemeinsam |heute |"
-            r"jetzt |endlich |nun )?(?:beschlossen|entschieden|vereinbart|festgelegt),? (?:dass|auf|\w)",
+            r"jetzt |endlich |nun )?(?:beschlossen|entschieden|vereinbart|festgelegt),? <act>",
             r"(?:wir|das team|unser team) (?:haben|hat) (?:uns|sich) (?:jetzt |nun |endlich |doch )*(?:für|"
             r"gegen|auf) (?!eine pause|das|die (?:erste|zweite)|den (?:ersten|zweiten))[\w .`-]{2,60} "
             r"(?:entschieden|geeinigt)",
-            r"(?:wir|das team) (?:haben|hat) (?:vereinbart|beschlossen),? (?!eine pause)\w",
+            r"(?:wir|das team) (?:haben|hat) (?:vereinbart|beschlossen),? <act>",
             r"die entscheidung ist(?: gefallen)?(?::|,)? (?:dass|wir|für) \w",
-            r"es wurde (?:beschlossen|entschieden|vereinbart),? \w",
+            r"es wurde (?:beschlossen|entschieden|vereinbart),? <act>",
         ),
         kind="decision",
         about_user=False,

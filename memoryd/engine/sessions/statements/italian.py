@@ -29,6 +29,8 @@ _FRAGMENTS = {
     r"grafic[oa]|designer|tecnic[oa]|segretari[oa]|parrucchier[ea]|impiegat[oa]|dottorand[oa]|"
     r"vegan[oa]|vegetarian[oa]|diabetic[oa]|celiac[oa]|daltonic[oa]|mancin[oa]|asmatic[oa]|"
     r"intollerante al (?:lattosio|glutine)|sposat[oa]|divorziat[oa]|single|vedov[oa])",
+    "made": r"risultato|stile|tono|titolo|testo|design|colore|nuov[oa]|finale|inizio|codice|approccio|"
+    r"esempio|nome|idea|proposta|modo|maniera|risposta|piano|logo|struttura|soluzione|tu[oa]",
     "language": r"(?:italiano|inglese|francese|tedesco|spagnolo|portoghese|arabo|russo|cinese|"
     r"giapponese|rumeno|polacco)",
 }
@@ -78,8 +80,9 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:io )?lavoro <very>(?:per|presso|da|alla|all'|al|in) ?(?:una? |un'|la )?(?!casa|ora|ore|me|"
-            r"questo|quest|ciò|sol[oa]|team|gruppo|momento|turni|notte|anni|mesi)\w",
+            r"(?:io )?lavoro <very>(?:per|presso|da|alla|all'|al|in) ?(?:una? |un'|la |il |l')?(?:piccola |grande )?"
+            r"(?:<cap>|azienda|ditta|banca|scuola|ospedale|università|negozio|ristorante|fabbrica|ufficio|"
+            r"startup|agenzia|studio|comune|clinica|laboratorio|ong|farmacia|libreria|hotel|museo)\b",
         ),
         topic="user.employer",
         confidence=0.85,
@@ -98,7 +101,7 @@ _RULES = (
         (
             r"<my> <relation> si chiama <word>",
             r"(?:io ho|ho|abbiamo) (?:un|una|due|tre|quattro|cinque|\d+) (?:figli[oae]?|bambin[ioae]|fratell[io]|"
-            r"sorell[ae]|can[ei]|gatt[ioae]|nipoti)<end>",
+            r"sorell[ae]|can[ei]|gatt[ioae]|nipoti)(?:<end>| che si chiama| di nome )",
             r"<my> <relation> (?:ha \d+ (?:anni|mesi)|è (?:allergic[oa]|vegan[oa]|vegetarian[oa]|celiac[oa]|"
             r"diabetic[oa])|usa la sedia a rotelle|lavora (?:per|come|alla) |vive a )",
         ),
@@ -124,7 +127,7 @@ _RULES = (
     Rules(
         (
             r"(?:io )?preferisco <very>(?P<rest><object>)",
-            r"(?:a me )?(?:non )?mi piac(?:e|ciono) <very>(?P<rest>(?!da|se)<object>)",
+            r"(?:a me )?(?:non )?mi piac(?:e|ciono) <very>(?P<rest>(?!da|se|(?:il|la|lo|i|le|un|una) (?:<made>)\b)<object>)",
             r"non mi piac(?:e|ciono) <very>(?P<rest><object>)",
             r"(?:io )?(?:odio|detesto|adoro|amo|non sopporto) (?P<rest><object>)",
         ),

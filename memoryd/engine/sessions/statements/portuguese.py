@@ -31,6 +31,8 @@ _FRAGMENTS = {
     r"cabeleireir[oa]|funcionári[oa] públic[oa]|vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|"
     r"daltônic[oa]|canhot[oa]|asmátic[oa]|intolerante à lactose|intolerante ao glúten|casad[oa]|"
     r"divorciad[oa]|solteir[oa]|viúv[oa])",
+    "made": r"resultado|estilo|tom|título|texto|design|cor|nov[oa]|final|começo|código|abordagem|"
+    r"exemplo|nome|ideia|proposta|forma|maneira|jeito|resposta|plano|logo|estrutura|solução|seu|sua|teu|tua",
     "language": r"(?:português|inglês|francês|alemão|espanhol|italiano|árabe|russo|chinês|japonês)",
 }
 
@@ -80,8 +82,9 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:eu )?trabalho <very>(?:para|na|no|numa|num|em) (?:uma? )?(?!isso|nisso|casa|equipe|equipa|"
-            r"esse|essa|este|mim|momento|turnos|meu|minha|demasia)\w",
+            r"(?:eu )?trabalho <very>(?:para|na|no|numa|num|em) (?:uma? |a |o )?(?:pequen[oa] |grande )?(?:<cap>|"
+            r"empresa|banco|escola|hospital|universidade|loja|restaurante|fábrica|escritório|startup|agência|"
+            r"prefeitura|câmara|clínica|laboratório|ong|farmácia|livraria|hotel|museu|padaria)\b",
         ),
         topic="user.employer",
         confidence=0.85,
@@ -100,7 +103,7 @@ _RULES = (
             r"<my> <relation> (?:se chama|chama-se) <word>",
             r"o nome d[oa] (?:meu|minha) <relation> é <word>",
             r"(?:eu )?(?:tenho|temos) (?:uma?|dois|duas|três|quatro|cinco|\d+) (?:filh[oa]s?|crianças|irmãos|irmãs|"
-            r"irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)<end>",
+            r"irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)(?:<end>| que se chama| chamad)",
             r"<my> <relation> (?:tem \d+ (?:anos|meses)|é (?:alérgic[oa]|vegan[oa]|vegetarian[oa]|celíac[oa]|"
             r"diabétic[oa])|usa cadeira de rodas|trabalha (?:na|no|como|para) |mora em )",
         ),
@@ -117,7 +120,8 @@ _RULES = (
             r"(?:eu )?sou <very>(?:alérgic[oa]|intolerante) (?:a|à|ao|aos|às) (?!ti|isso|segundas)\w",
             r"(?:eu )?tenho (?:alergia a|diabetes|asma|doença celíaca|epilepsia|enxaqueca|hipertensão|"
             r"intolerância a)\b",
-            r"(?:eu )?(?:não|nunca) (?:como|bebo|fumo|consumo|tomo) (?!nada|mais nada|isso|agora)\w",
+            r"(?:eu )?(?:não|nunca) (?:como|bebo|fumo|consumo|tomo) (?!(?:nada|mais nada|isso|agora|você|tu|eu|antes|esperava|"
+            r"outros|o|a|os|as|esse|essa|um|uma|meu|deveria|sempre)\b)\w",
         ),
         confidence=0.9,
     ),
@@ -125,7 +129,7 @@ _RULES = (
     Rules(
         (
             r"(?:eu )?prefiro <very>(?P<rest><object>)",
-            r"(?:eu )?(?:não )?(?:gosto|curto) <very>(?P<rest>(?:de|do|da|dos|das) (?!tudo|ti|você|como)\w)",
+            r"(?:eu )?(?:não )?(?:gosto|curto) <very>(?P<rest>(?:de|do|da|dos|das) (?!(?:tudo|ti|você|vocês|como|<made>)\b)\w)",
             r"(?:eu )?(?:odeio|detesto|adoro|amo|não suporto) (?P<rest><object>)",
         ),
         topic="preference:{thing}",
@@ -193,7 +197,7 @@ _RULES = (
         (
             r"(?:neste|nesse|no nosso|no) (?:projeto|repositório|repo|time|código)[\w ]{0,20},? (?:nós )?"
             r"(?:usamos|utilizamos|escrevemos|seguimos) \w",
-            r"(?:nós )?(?:usamos|utilizamos|nossa equipe usa|este projeto usa|o projeto usa) (?!isso|isto|essa|"
+            r"(?:nós |a gente )?(?:usamos|utilizamos|usa|nossa equipe usa|este projeto usa|o projeto usa) (?!isso|isto|essa|"
             r"esse|demais|muit|o |a |os |as |uma? )\w",
             r"(?:a )?noss[oa] (?:convenção|estilo de código|stack|backend|branch principal|reunião diária) "
             r"(?:é|se chama|fica) (?!fora|quebrad|lent|ruim)\w",
@@ -221,10 +225,10 @@ TABLE = Table(
     r"ela|agora|obrigad[oa]",
     questions=r"pode|poderia|podes|que|o que|como|qual|quais|quem|onde|quando|por que|porquê|quanto|"
     r"quantos|devo|deveria|tem|sabe|você pode|me ajuda|certo|há",
-    doubts=r"se|talvez|provavelmente|possivelmente|acho|creio|suponho|penso que|antes|antigamente|diz|"
+    doubts=r"se (?!chama)\w+|talvez|provavelmente|possivelmente|acho|creio|suponho|penso que|antes|antigamente|diz|"
     r"dizem|disse|disseram|segundo|não tenho certeza|ainda não|tomara|gostaria|preferiria|seria|"
     r"poderia|não sei|às vezes|parece|brincadeira|brincando|gostava|já não",
-    conditions=r"se|imagine|imagina|suponha|suponhamos|finja|finge|faz de conta|disse|diz|talvez|no "
+    conditions=r"se (?!chama)\w+|imagine|imagina|suponha|suponhamos|finja|finge|faz de conta|disse|diz|talvez|no "
     r"(?:filme|livro|jogo)|na (?:história|música)|frase|claro,? porque|antigamente|ótimo,? eu",
     passing=r"hoje|esta (?:noite|manhã|tarde|semana)|agora mesmo|neste momento|por enquanto|no momento|"
     r"ontem|amanhã|em \d+ minutos|hoje à noite",

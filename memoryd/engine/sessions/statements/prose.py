@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_TEXT = 8_000  # characters read; of a longer message its beginning and its end, half of each
+MAX_LINE = 2_000  # characters; a longer paragraph is a pasted text
 MAX_SENTENCE = 600  # characters; a longer sentence is no speech
 MAX_QUOTE = 600
 
@@ -41,7 +42,7 @@ _LEAD_WORD = re.compile(  # words before a colon that are no speaker
     re.IGNORECASE,
 )
 _SYMBOLS = re.compile(r"[{}\[\]<>=;|\\$_&^~]")
-_BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
+_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 _QUOTED = re.compile(
     "|".join(
         f"{first}[^{last}\n]{{1,{MAX_QUOTE}}}{last}"
@@ -101,7 +102,7 @@ def _own_lines(text: str) -> Iterator[str]:
 
 
 def _is_own(line: str) -> bool:
-    if line.lstrip().startswith(">") or _CODE_LINE.match(line) or _LOG_LINE.match(line):
+    if len(line) > MAX_LINE or line.lstrip().startswith(">") or _CODE_LINE.match(line) or _LOG_LINE.match(line):
         return False
     if _ROLE_WORD.match(line) or (_ROLE.match(line) and not _LEAD_WORD.match(line)):
         return False

@@ -27,6 +27,8 @@ _FRAGMENTS = {
     r"empresari[oa]|jubilad[oa]|diseñadora?|técnic[oa]|secretari[oa]|peluquer[oa]|funcionari[oa]|"
     r"vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|daltónic[oa]|zurd[oa]|asmátic[oa]|"
     r"intolerante a la lactosa|intolerante al gluten|autónom[oa]|camarer[oa]|enólog[oa])",
+    "made": r"resultado|estilo|tono|título|texto|diseño|color|nuev[oa]|final|comienzo|código|enfoque|"
+    r"ejemplo|nombre|idea|propuesta|forma|manera|respuesta|plan|logo|estructura|solución|últim[oa]",
     "language": r"(?:español|castellano|inglés|francés|alemán|italiano|portugués|catalán|gallego|"
     r"euskera|árabe|ruso|chino|japonés)",
 }
@@ -76,8 +78,10 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:yo )?trabajo <very>(?:para|en) (?:(?:una?|el|la|los|las) )?(?!ello|eso|esto|casa|equipo|"
-            r"ese|esa|este|esta|ambos|mi |tu |momento|ratos|turnos|mismo|lo )\w",
+            r"(?:yo )?trabajo <very>(?:para|en) (?:(?:una?|el|la|los|las) )?(?:pequeñ[oa] |gran )?(?:<cap>|"
+            r"empresa|bodega|hospital|escuela|colegio|instituto|banco|universidad|tienda|restaurante|fábrica|"
+            r"oficina|startup|agencia|despacho|ayuntamiento|clínica|laboratorio|ong|sector|bufete|consultora|"
+            r"farmacia|librería|hotel|cafetería|granja|editorial|museo|panadería)\b",
         ),
         topic="user.employer",
         confidence=0.85,
@@ -98,7 +102,7 @@ _RULES = (
             r"(?:mi|nuestr[oa]) <relation> se llama <word>",
             r"el nombre de (?:mi|nuestr[oa]) <relation> es <word>",
             r"(?:tengo|tenemos) (?:una?|dos|tres|cuatro|cinco|\d+) (?:hij[oa]s?|niñ[oa]s?|herman[oa]s?|"
-            r"perr[oa]s?|gat[oa]s?|niet[oa]s?)<end>",
+            r"perr[oa]s?|gat[oa]s?|niet[oa]s?)(?:<end>| que se llama| llamad)",
             r"estoy (?:casad[oa]|divorciad[oa]|solter[oa]|viud[oa])<end>",
             r"soy (?:viud[oa]|solter[oa])<end>",
             r"(?:mi|nuestr[oa]) <relation> (?:tiene \d+ (?:años|meses)|es (?:alérgic[oa]|vegan[oa]|"
@@ -119,7 +123,8 @@ _RULES = (
             r"(?:yo )?soy <very>(?:alérgic[oa]|intolerante) (?:a|al|a la|a los|a las) (?!ti|eso|los lunes|"
             r"tus)\w",
             r"tengo (?:alergia a|diabetes|asma|celiaquía|epilepsia|hipertensión|intolerancia a)\b",
-            r"no (?:como|bebo|fumo|consumo|tomo) (?:nunca )?(?!nada|más|ahora|eso|esto|el pelo|si)\w",
+            r"no (?:como|bebo|fumo|consumo|tomo) (?:nunca )?(?!(?:nada|más|ahora|eso|esto|el|si|tú|tu|yo|antes|esperaba|otros|otras|la|los|las|ese|esa|un|"
+            r"una|mi|ustedes|vosotros|debería|siempre)\b)\w",
             r"nunca (?:como|bebo|fumo|uso|tomo) \w",
         ),
         confidence=0.9,
@@ -128,7 +133,7 @@ _RULES = (
     Rules(
         (
             r"(?:yo )?prefiero <very>(?P<rest><object>)",
-            r"(?:a mí )?(?:no )?me (?:gustan?|encantan?) <very>(?P<rest>(?!que)<object>)",
+            r"(?:a mí )?(?:no )?me (?:gustan?|encantan?) <very>(?P<rest>(?!que|(?:el|la|los|las|un|una) (?:<made>)\b)<object>)",
             r"(?:yo )?(?:odio|detesto|aborrezco|no soporto|adoro|amo) (?P<rest><object>)",
         ),
         topic="preference:{thing}",
@@ -224,7 +229,7 @@ TABLE = Table(
     starters=r"yo|me|mi|mis|nuestro|nuestra|soy|tengo|vivo|trabajo|prefiero|puedes|podrías|es|eso|él|"
     r"ella|ahora|gracias|así que",
     questions=r"puedes|podrías|puede|qué|que|cómo|cuál|cuáles|quién|dónde|cuándo|por qué|cuánto|cuánta|"
-    r"debo|debería|tienes|hay|sabes|me recomiendas|me ayudas|verdad|no",
+    r"debo|debería|tienes|hay|sabes|me recomiendas|me ayudas|verdad",
     doubts=r"si|quizás|quizá|tal vez|a lo mejor|probablemente|posiblemente|creo|supongo|pienso que|"
     r"antes|dice|dicen|dijo|dijeron|según|no estoy segur[oa]|todavía no|aún no|ojalá|me gustaría|"
     r"preferiría|sería|podría|no sé|a veces|parece|es broma|bromeo|en un sueño",
