@@ -294,6 +294,17 @@ async def test_garbage_is_not_stored_and_not_asked_for_again(
         assert len(prompt.asked) == 1
 
 
+async def test_the_language_model_can_be_left_out(
+    config: Config, store: RamStore, clock: Clock
+) -> None:
+    prompt = Prompt()
+    async with engine_with(prompt, config, store, clock) as engine:
+        await say(engine, 4)
+        done = await engine.compaction.consolidate("s", ask=False)
+        assert (done.archived, done.summary_by, done.warnings) == (4, "extract", ())
+        assert prompt.asked == []
+
+
 async def test_a_cut_archive_still_fits(config: Config, store: RamStore, clock: Clock) -> None:
     prompt = Prompt(json.dumps({"history_entry": "They spoke of Käse and tea. " * 50}))
     prompt.released.set()
