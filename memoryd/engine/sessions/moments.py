@@ -86,11 +86,14 @@ class Moments:
             memory = self._parts.index.get(hit.memory.id)
             if memory is None or kind_of(memory) == WORKING_MEMORY or memory.id in taken:
                 continue
-            near = self._near(memory, settings.moment_before + 1, settings.moment_after + 1)
-            touching = [moment for moment in moments if near & moment.memories.keys()]
-            is_new = not any(memory.id in moment.memories for moment in touching)
-            if is_new and (_plain(memory) in texts or not self._may_show([memory], project, now)):
+            if inside := next((one for one in moments if memory.id in one.memories), None):
+                inside.passages.setdefault(memory.id, hit.passage)
                 continue
+            if _plain(memory) in texts or not self._may_show([memory], project, now):
+                continue
+            near = self._around(memory, settings.moment_before + 1, settings.moment_after + 1)
+            ids = {one.id for one in near}
+            touching = [moment for moment in moments if ids & moment.memories.keys()]
             if not touching and len(moments) == settings.recall_moments:
                 continue
             moment = _joined(touching, moments, memory.session_id)
@@ -111,9 +114,6 @@ class Moments:
         if memory.type is not MemoryType.CONVERSATION or memory.session_id is None:
             return [memory]
         return self._parts.index.around(memory.id, before, after)
-
-    def _near(self, memory: Memory, before: int, after: int) -> set[str]:
-        return {one.id for one in self._around(memory, before, after)}
 
 
 def _joined(touching: list[Moment], moments: list[Moment], session_id: str | None) -> Moment:
