@@ -59,6 +59,7 @@ TRUST, CONFIDENCE, HALF_LIFE, CLOCK, USES, SIZE, PINNED, DOUBTED, CREATED = rang
 NONE = (math.nan, *(0.0,) * CREATED)
 Rows = NDArray[np.float64]  # by one of these, then by slot
 Slots = NDArray[np.intp]
+Keys = NDArray[np.float64]
 
 
 class Durable:
@@ -91,14 +92,16 @@ class Durable:
             versions = index.slot_versions.first(len(entries))
             changed = ranks.changed(versions)
             ranks.put(changed, read(entries, changed, self._trust), versions)
-            ordered = self._ordered(ranks, project, today, now)
-            found = (entries[slot] for slot in ordered.tolist())
-            facts = (entry.memory for entry in found if entry)
-            self._best = _within(facts, self._parts.sessions.max_memory_size)
+            best = zip(*self._best_slots(ranks, project, today, now), strict=True)
+            found = ((key, entry.memory) for slot, key in best if (entry := entries[slot]))
+            ordered = sorted(found, key=lambda pair: (-pair[0], pair[1].id))
+            self._best = _within((memory for _, memory in ordered), self._room)
             self._known = known
         return pushable(self._best, project, index, now)
 
-    def _ordered(self, ranks: Ranks, project: str | None, today: float, now: float) -> Slots:
+    def _best_slots(
+        self, ranks: Ranks, project: str | None, today: float, now: float
+    ) -> tuple[list[int], list[float]]:
         filter = Filter(
             type=MemoryType.FACT,
             hides_superseded=True,
@@ -106,13 +109,18 @@ class Durable:
             projects=(None,) if project is None else (None, project),
         )
         allowed = self._parts.index.allowed(filter, now)
-        below, room = self._parts.lifecycle.deprecated_below, self._parts.sessions.max_memory_size
-        return ranks.best(allowed, today, below, room)
+        below = self._parts.lifecycle.deprecated_below
+        slots, keys = ranks.best(allowed, today, below, self._room)
+        return slots.tolist(), keys.tolist()
 
     def _current(self) -> Ranks:
         if not self._ranks.is_of(self._parts.index):  # another one took its place
             self._ranks, self._known = Ranks(self._parts.index), None
         return self._ranks
+
+    @property
+    def _room(self) -> int:
+        return self._parts.sessions.max_memory_size
 
     @property
     def _trust(self) -> Mapping[str, float]:
@@ -145,8 +153,9 @@ class Ranks:
         self._rows[:, slots] = rows
         self._versions[slots] = versions[slots]
 
-    def best(self, allowed: Mask, today: float, below: float, room: int) -> Slots:
-        """The slots of durable facts, best first; of equal ones the newest."""
+    def best(self, allowed: Mask, today: float, below: float, room: int) -> tuple[Slots, Keys]:
+        """The slots of the best durable facts, more than can fit, and how good each is: of equal
+        ones the newest is better."""
         slots = np.flatnonzero(allowed & ~np.isnan(self._rows[TRUST, : len(allowed)]))
         rows = self._rows[:, slots]
         lives = np.maximum(0.0, today - rows[CLOCK]) / rows[HALF_LIFE]
@@ -163,8 +172,7 @@ class Ranks:
         if len(slots) > most:
             first = np.argpartition(-key, most)[:most]
             slots, key = slots[first], key[first]
-        ordered: Slots = slots[np.lexsort((slots, -key))]
-        return ordered
+        return slots, key
 
 
 def read(entries: Sequence[Entry | None], slots: Slots, trust: Mapping[str, float]) -> Rows:
