@@ -19,7 +19,7 @@ from memoryd.engine.sessions.packing import CUT, Entry
 from memoryd.engine.turn_keys import order_of
 from memoryd.fields import WORKING_MEMORY, kind_of
 from memoryd.model import ROLE, SPEAKER, Hit, Memory, MemoryType
-from memoryd.recall_text import harmless, indented, one_line
+from memoryd.recall_text import harmless, indented, named, one_line
 
 SPARE = 10  # hits beyond the moments that are wanted: some say the same, some may not be shown
 WEAK = 0.5  # a moment of this session needs this share of the best score to come first
@@ -171,6 +171,8 @@ def _line(memory: Memory, passage: str | None, zone: tzinfo | None) -> str:
 def _who(memory: Memory) -> str:
     """The role and the speaker of a message; nothing for other memories."""
     role, speaker = (memory.metadata.get(key) for key in (ROLE, SPEAKER))
-    if not isinstance(role, str):
-        return f"{one_line(speaker)}: " if isinstance(speaker, str) else ""
-    return f"{one_line(role)} ({one_line(speaker)}): " if isinstance(speaker, str) else f"{role}: "
+    if not isinstance(speaker, str):
+        speaker = None
+    if isinstance(role, str):
+        return f"{named(role, speaker)}: "
+    return f"{one_line(speaker)}: " if speaker else ""
