@@ -134,7 +134,7 @@ def _plain(memory: Memory) -> str:
     return " ".join(memory.content.casefold().split())
 
 
-def entry(moment: Moment, session_id: str, zone: tzinfo | None) -> Entry:
+def moment_entry(moment: Moment, session_id: str, zone: tzinfo | None) -> Entry:
     """A moment as it is shown; shorter: without the messages around what was found."""
 
     def made(*, hits_only: bool) -> Entry:
