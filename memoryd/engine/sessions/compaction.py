@@ -47,6 +47,7 @@ from memoryd.engine.sessions.summary import LLM, Summaries, Summary
 from memoryd.engine.turn_keys import order_of
 from memoryd.engine.windows import session_label
 from memoryd.errors import InvalidInput, MemorydError
+from memoryd.fair import in_thread
 from memoryd.fields import (
     ARCHIVE,
     ARCHIVED,
@@ -184,7 +185,7 @@ class Compaction:
         summary, part = await self._summarised(part, ask)
         if not part:  # all of them were forgotten meanwhile
             return done
-        facts = await self._facts.take(session_id, self._proposals(part, summary))
+        facts = await self._facts.take(session_id, await in_thread(self._proposals, part, summary))
         archive, warnings = await self._add(session_id, part, upto, summary)
         await self._mark(session_id, archive)
         log.info("compacted", messages=len(part), by=summary.by, facts=len(facts))
