@@ -13,24 +13,31 @@ _FRAGMENTS = {
     r"(?:fin |début |en )(?:<month>)\b)",
     "day": r"(?:lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:et|mais|car|donc|ou|depuis|à|de|au|dans|avec|chez)\b))",
-    "object": r"(?!(?:ça|ca|cela|ce|cet|cette|ces|ta|ton|tes|votre|vos|la (?:première|deuxième|seconde|"
+    "object": r"(?!(?:ça|ca|cela|ce|cet|cette|ces|ta|ton|tes|votre|vos|la (?:première|deuxième|"
+    r"seconde|"
     r"troisième|dernière|version)|le (?:premier|deuxième|second|troisième|dernier)|l'autre|celle|"
     r"celui|ceux|bien|beaucoup|que tu|quand|comment|te|vous|toi|lui|elle|les deux|tout|tous)\b)\w",
-    "relation": r"(?:femme|mari|épouse|époux|conjointe?|compagnon|compagne|fiancée?|copine|copain|fils|"
+    "relation": r"(?:femme|mari|épouse|époux|conjointe?|compagnon|compagne|fiancée?|copine|copain|"
+    r"fils|"
     r"fille|mère|père|maman|papa|frère|sœur|soeur|grand-mère|grand-père|neveu|nièce|tante|oncle|"
     r"chien|chienne|chat|chatte|cheval|lapin|bébé|colocataire|petite? (?:frère|sœur|soeur)|"
     r"grande? (?:frère|sœur|soeur))",
-    "job": r"(?:prof(?:esseure?)?|enseignante?|institut(?:eur|rice)|ingénieure?|développeu(?:r|se)|médecin|"
+    "job": r"(?:prof(?:esseure?)?|enseignante?|institut(?:eur|rice)|ingénieure?|développeu(?:r|se)|"
+    r"médecin|"
     r"infirmi(?:er|ère)|avocate?|architecte|comptable|consultante?|directeur|directrice|étudiante?|"
-    r"écrivain|journaliste|traduct(?:eur|rice)|photographe|artiste|musicien(?:ne)?|cuisini(?:er|ère)|"
+    r"écrivain|journaliste|traduct(?:eur|rice)|photographe|artiste|musicien(?:ne)?|cuisini(?:er|"
+    r"ère)|"
     r"boulang(?:er|ère)|électricien(?:ne)?|plombier|mécanicien(?:ne)?|agricult(?:eur|rice)|pilote|"
-    r"pompier|dentiste|vétérinaire|pharmacien(?:ne)?|psychologue|chirurgien(?:ne)?|biologiste|chimiste|"
-    r"chercheu(?:r|se)|bibliothécaire|entrepreneu(?:r|se)|retraitée?|graphiste|designer|chef de projet|"
+    r"pompier|dentiste|vétérinaire|pharmacien(?:ne)?|psychologue|chirurgien(?:ne)?|biologiste|"
+    r"chimiste|"
+    r"chercheu(?:r|se)|bibliothécaire|entrepreneu(?:r|se)|retraitée?|graphiste|designer|chef de "
+    r"projet|"
     r"technicien(?:ne)?|secrétaire|coiffeu(?:r|se)|fonctionnaire|doctorante?|végane?|vegan|"
     r"végétarien(?:ne)?|diabétique|daltonien(?:ne)?|gauch(?:er|ère)|asthmatique|c(?:œ|oe)liaque|"
     r"intolérante? au \w+|mariée?|divorcée?|célibataire|veu(?:f|ve)|allerg)",
     "made": r"idée|ton|ta|première|deuxième|seconde|version|façon|résultat|style|titre|texte|rendu|"
-    r"design|couleur|nouvelle?|nouveau|début|fin|dernier|dernière|code|exemple|approche|manière|réponse|"
+    r"design|couleur|nouvelle?|nouveau|début|fin|dernier|dernière|code|exemple|approche|manière|"
+    r"réponse|"
     r"proposition|suggestion|logo|nom|plan|structure|mise",
     "language": r"(?:français|anglais|allemand|espagnol|italien|portugais|arabe|russe|chinois|"
     r"japonais|néerlandais|polonais|turc|breton|roumain|grec)",
@@ -42,7 +49,8 @@ _RULES = (
     Rules(
         (
             rf"je m'appelle {_NOT_NAMES}(?:<name>|<word>)<end>",
-            rf"mon (?:nom|prénom)(?: complet| de famille)? (?:est|c'est) {_NOT_NAMES}(?:<name>|<word>)<end>",
+            rf"mon (?:nom|prénom)(?: complet| de famille)? (?:est|c'est) {_NOT_NAMES}(?:<name>|"
+            rf"<word>)<end>",
             rf"(?:tu peux |vous pouvez )?(?:m'appeler|appelle-moi|appelez-moi) {_NOT_NAMES}<name>",
         ),
         topic="user.name",
@@ -60,7 +68,8 @@ _RULES = (
     Rules(
         (
             r"(?:j'habite|je vis|j'habite <very>|nous habitons|nous vivons|on habite|on vit)"
-            r"(?: maintenant| actuellement| toujours| désormais)? (?:à|au|en|dans (?:le|la|les|une?|l')|aux|sur|près de|chez) "
+            r"(?: maintenant| actuellement| toujours| désormais)? (?:à|au|en|dans (?:le|la|les|"
+            r"une?|l')|aux|sur|près de|chez) "
             r"(?!l'heure|peine|moitié|couteaux|l'instant|enfer|ce|rêve|attendant|peur)[\w']",
             r"mon adresse(?: postale)? (?:est|c'est) (?:le |au )?(?=[^?]{0,60}\d)\w",
             r"(?:j'ai|je viens de) (?:récemment )?(?:déménagé|déménager) à <cap>",
@@ -75,22 +84,33 @@ _RULES = (
         confidence=0.95,
     ),
     Rules(
-        (r"mon (?:numéro(?: de téléphone| de portable)?|téléphone|portable) (?:est|c'est)(?: le)? <number>",),
+        (
+            r"mon (?:numéro(?: de téléphone| de portable)?|téléphone|portable) (?:est|c'est)(?: "
+            r"le)? <number>",
+        ),
         topic="user.phone",
         confidence=0.95,
     ),
     Rules(
-        (r"je (?:travaille|bosse) <very>(?:chez (?!moi|toi|nous|lui|elle)\w|pour (?:(?:une?|la|le|l') ?)?(?:<cap>|"
-         r"entreprise|mairie|association|startup|agence|banque|ong|petite entreprise|grande entreprise))",
-         r"je travaille <very>(?:à|au|à la|dans) (?:une?|l'|la |le )?(?:hôpital|école|mairie|université|"
-         r"banque|usine|cabinet|entreprise|startup|agence|<cap>)"),
+        (
+            r"je (?:travaille|bosse) <very>(?:chez (?!moi|toi|nous|lui|elle)\w|pour (?:(?:une?|la|"
+            r"le|l') ?)?(?:<cap>|"
+            r"entreprise|mairie|association|startup|agence|banque|ong|petite entreprise|grande "
+            r"entreprise))",
+            r"je travaille <very>(?:à|au|à la|dans) (?:une?|l'|la |le )?(?:hôpital|école|mairie|"
+            r"université|"
+            r"banque|usine|cabinet|entreprise|startup|agence|<cap>)",
+        ),
         topic="user.employer",
         confidence=0.85,
     ),
     Rules(
-        (r"je (?:travaille|bosse) <very>(?:comme|en tant que) (?!un|une|ça|d'hab|toujours|fou|dingue)\w",
-         r"je suis <very>(?:une? |le |la )?(?:ancien(?:ne)? |jeune )?<job>(?:<end>|iques? )",
-         r"j'étudie (?!ça|le sujet|la question|cette)[\w']+[\w ']{2,40} à <cap>"),
+        (
+            r"je (?:travaille|bosse) <very>(?:comme|en tant que) (?!un|une|ça|d'hab|toujours|fou|"
+            r"dingue)\w",
+            r"je suis <very>(?:une? |le |la )?(?:ancien(?:ne)? |jeune )?<job>(?:<end>|iques? )",
+            r"j'étudie (?!ça|le sujet|la question|cette)[\w']+[\w ']{2,40} à <cap>",
+        ),
         topic="user.job",
         confidence=0.85,
     ),
@@ -98,23 +118,30 @@ _RULES = (
         (
             r"(?:ma|mon|notre) <relation> s'appelle <word>",
             r"le (?:nom|prénom) de (?:ma|mon|notre) <relation> est <word>",
-            r"(?:j'ai|nous avons|on a) (?:une?|deux|trois|quatre|cinq|\d+) (?:enfants?|fils|filles?|frères?|"
+            r"(?:j'ai|nous avons|on a) (?:une?|deux|trois|quatre|cinq|\d+) (?:enfants?|fils|"
+            r"filles?|frères?|"
             r"sœurs?|soeurs?|chiens?|chats?|petits-enfants)(?:<end>| qui s'appell| nommée?)",
-            r"(?:ma|mon|notre) <relation> (?:a \d+ (?:ans|mois)|est <very>(?:allergique|végan\w*|végétar\w*|"
+            r"(?:ma|mon|notre) <relation> (?:a \d+ (?:ans|mois)|est <very>(?:allergique|végan\w*|"
+            r"végétar\w*|"
             r"diabétique|en fauteuil)|travaille (?:chez|comme)|habite (?:à|en|au) )",
         ),
         confidence=0.85,
     ),
     Rules(
-        (r"(?:ma|mon|notre) (?P<thing>chef|cheffe|patron|patronne|manager|médecin|dentiste|avocate?|"
-         r"comptable|responsable|directrice|directeur) (?:est|s'appelle) (?:madame |monsieur |m\. |mme )?"
-         r"(?-i:[A-ZÀ-Ý])[\w-]+<end>",),
+        (
+            r"(?:ma|mon|notre) (?P<thing>chef|cheffe|patron|patronne|manager|médecin|dentiste|"
+            r"avocate?|"
+            r"comptable|responsable|directrice|directeur) (?:est|s'appelle) (?:madame |monsieur |"
+            r"m\. |mme )?"
+            r"(?-i:[A-ZÀ-Ý])[\w-]+<end>",
+        ),
         topic="{thing}",
         about_user=None,
     ),
     Rules(
         (
-            r"je suis <very>(?:allergique|intolérante?) (?:à|au|aux) (?!toi|ça|lundi|tes|la bêtise)\w",
+            r"je suis <very>(?:allergique|intolérante?) (?:à|au|aux) (?!toi|ça|lundi|tes|la "
+            r"bêtise)\w",
             r"je (?:ne |n')?(?:mange|bois|fume|consomme)(?: jamais| pas| plus)+ (?:de |d'|du )\w",
             r"je ne (?:bois|fume|conduis) (?:jamais|pas)<end>",
             r"j'ai (?:une allergie|du diabète|de l'asthme|le diabète|une maladie) ?\w",
@@ -128,9 +155,11 @@ _RULES = (
     Rules(
         (
             r"je préfère <very>(?P<rest><object>)",
-            r"j'(?:aime|adore) <very>(?P<rest>(?:l'|la |le |les |un |une |faire |lire |courir |voyager|"
+            r"j'(?:aime|adore) <very>(?P<rest>(?:l'|la |le |les |un |une |faire |lire |courir |"
+            r"voyager|"
             r"cuisiner|le fait )(?!(?:<made>)\b)\w)",
-            r"je (?:déteste|hais|ne supporte pas|n'aime pas|n'aime pas du tout) <very>(?P<rest><object>)",
+            r"je (?:déteste|hais|ne supporte pas|n'aime pas|n'aime pas du tout) "
+            r"<very>(?P<rest><object>)",
         ),
         topic="preference:{thing}",
         kind="preference",
@@ -143,16 +172,21 @@ _RULES = (
         general=True,
     ),
     Rules(
-        (r"(?:réponds|répondez|parle|écris)(?:-moi)? (?:toujours |désormais |dorénavant )+en <language>",
-         r"(?:désormais|dorénavant|à partir de maintenant),? (?:réponds|répondez|parle|écris)(?:-moi)? en "
-         r"<language>"),
+        (
+            r"(?:réponds|répondez|parle|écris)(?:-moi)? (?:toujours |désormais |dorénavant )+en "
+            r"<language>",
+            r"(?:désormais|dorénavant|à partir de maintenant),? (?:réponds|répondez|parle|"
+            r"écris)(?:-moi)? en "
+            r"<language>",
+        ),
         topic="preference:answer language",
         kind="preference",
         confidence=0.9,
     ),
     Rules(
         (
-            r"(?:à partir de maintenant|désormais|dorénavant|à l'avenir),? (?!on verra|nous verrons)\w",
+            r"(?:à partir de maintenant|désormais|dorénavant|à l'avenir),? (?!on verra|nous "
+            r"verrons)\w",
             r"(?:réponds|utilise|écris|mets|ajoute|lance|vérifie|donne|fais|cite|évite|emploie)"
             r"(?:-moi)? (?:toujours|systématiquement|désormais) \w",
             r"ne (?:me )?\w+(?:-moi)? jamais (?!dit|vu|été|su|rien)\w",
@@ -164,12 +198,15 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:nous avons|on a|l'équipe a|j'ai) (?:finalement |enfin |tous )?(?:décidé|convenu|choisi) "
+            r"(?:nous avons|on a|l'équipe a|j'ai) (?:finalement |enfin |tous )?(?:décidé|convenu|"
+            r"choisi) "
             r"(?:d'utiliser|d'adopter|de (?:passer (?:à|sur|au) <cap>|migrer|"
-            r"garder <cap>|ne (?:pas|plus) utiliser|livrer|publier|stocker|déployer|remplacer|supprimer|"
+            r"garder <cap>|ne (?:pas|plus) utiliser|livrer|publier|stocker|déployer|remplacer|"
+            r"supprimer|"
             r"héberger|lancer|repousser|reporter|standardiser)|que|d'abandonner|"
             r"d'héberger)\b",
-            r"(?:nous avons|on a|l'équipe a) (?:opté pour|choisi|retenu) (?!de|le (?:premier|second)|ça|la "
+            r"(?:nous avons|on a|l'équipe a) (?:opté pour|choisi|retenu) (?!de|le (?:premier|"
+            r"second)|ça|la "
             r"(?:première|seconde))\w",
             r"il a été décidé (?:que|de|d')",
         ),
@@ -180,10 +217,13 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:la|notre|ma) (?P<thing>(?:date limite|date de rendu|date butoir|deadline|échéance|date de "
-            r"livraison|date de remise)(?: (?:pour|du|de|des) [\w' -]{2,50}?)?) (?:est|c'est)(?: fixée?)? "
+            r"(?:la|notre|ma) (?P<thing>(?:date limite|date de rendu|date butoir|deadline|échéance|"
+            r"date de "
+            r"livraison|date de remise)(?: (?:pour|du|de|des) [\w' -]{2,50}?)?) (?:est|c'est)(?: "
+            r"fixée?)? "
             r"(?:<date>|(?:le )?<day>)",
-            r"(?:le|la|mon|ma|notre) (?P<thing>[\w' -]{2,50}?) (?:est à rendre|doit être (?:rendue?|livrée?|"
+            r"(?:le|la|mon|ma|notre) (?P<thing>[\w' -]{2,50}?) (?:est à rendre|doit être "
+            r"(?:rendue?|livrée?|"
             r"terminée?|prête?|envoyée?|finie?|déposée?)) (?:pour |avant |d'ici )?(?:<date>)",
         ),
         topic="deadline:{thing}",
@@ -192,11 +232,14 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:dans|pour|sur) (?:ce|notre|le) (?:projet|dépôt|repo|code)[\w ]{0,20},? (?:on|nous) "
+            r"(?:dans|pour|sur) (?:ce|notre|le) (?:projet|dépôt|repo|code)[\w ]{0,20},? (?:on|"
+            r"nous) "
             r"(?:utilise|utilisons|emploie|écrit|écrivons) \w",
-            r"(?:nous utilisons|on utilise|notre équipe utilise|ce projet utilise|le projet utilise) "
+            r"(?:nous utilisons|on utilise|notre équipe utilise|ce projet utilise|le projet "
+            r"utilise) "
             r"(?!ça|cette|ce |trop|le |la |les |une? |beaucoup|tout|des )\w",
-            r"notre (?:convention|style de code|stack|pile technique|backend|branche principale|réunion) "
+            r"notre (?:convention|style de code|stack|pile technique|backend|branche principale|"
+            r"réunion) "
             r"(?:est|s'appelle|a lieu) (?!en panne|cassée?|lente?|nulle?|pas|trop)\w",
         ),
         about_user=False,
@@ -208,14 +251,17 @@ TABLE = Table(
     code="fr",
     rules=_RULES,
     explicit=(
-        r"(?:s'il te plaît,? |stp,? )?(?:souviens-toi|rappelle-toi|souvenez-vous|rappelez-vous)(?: bien)? "
+        r"(?:s'il te plaît,? |stp,? )?(?:souviens-toi|rappelle-toi|souvenez-vous|rappelez-vous)(?: "
+        r"bien)? "
         r"(?:que |qu')",
         r"(?:s'il te plaît,? |stp,? )?(?:n'oublie pas|n'oubliez pas|oublie pas) (?:que |qu')",
-        r"(?:retiens|retenez|note|notez|garde en tête|gardez en tête|mémorise)(?: bien)? (?:que |qu')",
+        r"(?:retiens|retenez|note|notez|garde en tête|gardez en tête|mémorise)(?: bien)? (?:que |"
+        r"qu')",
         r"(?:retiens|à retenir|note|mémorise)(?: ceci| bien)? ?: ?",
         r"pour (?:info|la prochaine fois|référence) ?: ?",
     ),
-    openers=r"ok|oh|ah|et|mais|alors|donc|au fait|d'ailleurs|bonjour|salut|coucou|merci(?: beaucoup)?|oui|"
+    openers=r"ok|oh|ah|et|mais|alors|donc|au fait|d'ailleurs|bonjour|salut|coucou|merci(?: "
+    r"beaucoup)?|oui|"
     r"non|pour info|sache que|sachez que|à savoir que|en fait|par ailleurs|en général|bref|ps|"
     r"il faut savoir que|je précise que|personnellement|car|parce que|comme|bon|moi",
     conjunctions="et|mais|car|donc|parce que|puisque|comme",
@@ -225,18 +271,26 @@ TABLE = Table(
     doubts=r"si|s'il|peut-être|probablement|sans doute|je crois|je pense|j'imagine|il paraît|"
     r"apparemment|avant|autrefois|jadis|dit|disait|prétend|raconte|selon|pas sûre?|pas encore|"
     r"j'aimerais|je voudrais|voudrais|aimerais|serais|sais pas|parfois|je rigole|je plaisante",
-    conditions=r"si|s'il|imagine|imaginons|supposons|suppose|admettons|fais comme|dit|disait|peut-être|"
+    conditions=r"si|s'il|imagine|imaginons|supposons|suppose|admettons|fais comme|dit|disait|"
+    r"peut-être|"
     r"dans (?:le film|le livre|l'histoire)|phrase|avant|super,? je|génial,? je",
-    passing=r"aujourd'hui|ce soir|ce matin|demain|hier|en ce moment|pour l'instant|pour le moment|là|"
+    passing=r"aujourd'hui|ce soir|ce matin|demain|hier|en ce moment|pour l'instant|pour le moment|"
+    r"là|"
     r"tout de suite|cet après-midi|cette semaine|dans \d+ minutes",
-    deictic=r"ta|ton|tes|votre|vos|cette|ces|ce(?! (?:projet|dépôt|repo))|ici|idée|proposition|réponse|version|"
+    deictic=r"ta|ton|tes|votre|vos|cette|ces|ce(?! (?:projet|dépôt|repo))|ici|idée|proposition|"
+    r"réponse|version|"
     r"option|(?:première|deuxième|seconde|troisième|dernière|premier|dernier|second)",
-    refusals=r"ne (?:retiens|note|mémorise|garde|retenez|notez|te souviens|l'enregistre)[\w ']{0,20}pas|"
+    refusals=r"ne (?:retiens|note|mémorise|garde|retenez|notez|te souviens|l'enregistre)[\w "
+    r"']{0,20}pas|"
     r"n'enregistre[\w ']{0,20} pas|entre nous|oublie (?:ça|que|ce)|ne pas (?:retenir|enregistrer)",
-    tasks=r"(?:(?:peux-tu|tu peux|s'il te plaît|stp|maintenant|pourrais-tu|aide-moi à) )*(?:tradui[st]\w*|"
-    r"corrige[rz]?|reformule[rz]?|résume[rz]?|réécri[st]\w*|imagine|imaginons|fais comme si|tu es une?|"
-    r"joue|améliore[rz]?|écri[st](?:-moi)? (?:une? )?(?:[\w-]+ ){0,3}(?:histoire|poème|mail|e-mail|lettre|"
-    r"texte|chanson|dialogue|discours|message|phrase|rédaction)|voici (?:le|la|mon|ma|un|une) (?:texte|mail|"
+    tasks=r"(?:(?:peux-tu|tu peux|s'il te plaît|stp|maintenant|pourrais-tu|aide-moi à) "
+    r")*(?:tradui[st]\w*|"
+    r"corrige[rz]?|reformule[rz]?|résume[rz]?|réécri[st]\w*|imagine|imaginons|fais comme si|tu es "
+    r"une?|"
+    r"joue|améliore[rz]?|écri[st](?:-moi)? (?:une? )?(?:[\w-]+ ){0,3}(?:histoire|poème|mail|e-mail|"
+    r"lettre|"
+    r"texte|chanson|dialogue|discours|message|phrase|rédaction)|voici (?:le|la|mon|ma|un|une) "
+    r"(?:texte|mail|"
     r"lettre|brouillon|histoire|article|message)|comment (?:dit|écrit)-on|comment on dit)",
     first_person=r"je|j'\w+|moi|me|m'\w+|mon|ma|mes",
     fragments=_FRAGMENTS,

@@ -13,8 +13,10 @@ _FRAGMENTS = {
     "day": r"(?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)",
     "date": r"(?:(?:am |der |den |zum )*\d{1,2}\. ?(?:(?:<month>)\b|\d{1,2}\.(?:\d{2,4})?)|"
     r"\d{4}-\d\d-\d\d|(?:im |ende |anfang |mitte )(?:<month>)\b)",
-    "end": r"(?=\s*(?:$|[^\w\s]|(?:und|aber|oder|von beruf|weil|denn|also|bitte|seit|in|aus|bei)\b))",
-    "object": r"(?!(?:das|die|den|der|dem|dies|diese|dieses|diesen|dieser|es|ihn|sie|dich|dein|deine|"
+    "end": r"(?=\s*(?:$|[^\w\s]|(?:und|aber|oder|von beruf|weil|denn|also|bitte|seit|in|aus|"
+    r"bei)\b))",
+    "object": r"(?!(?:das|die|den|der|dem|dies|diese|dieses|diesen|dieser|es|ihn|sie|dich|dein|"
+    r"deine|"
     r"deinen|deiner|deinem|wie|wenn|was|dass|es|alle|alles|beide|nicht|mehr|"
     r"gern|gerne|ihr|ihre|sein|seine|so|etwas)\b)\w",
     "relation": r"(?:ältere[rn]? |jüngere[rn]? |große[rn]? |kleine[rn]? |beste[rn]? )?(?:frau|mann|"
@@ -35,8 +37,10 @@ _FRAGMENTS = {
     r"bäuerin|hebamme|krankenschwester|muslima)|rentner|azubi)",
     "tool": r"(?!(?:das|dies|diese|diesen|dieses|es|zu|sehr|viel|viele|die|den|der|eine|einen|ein|"
     r"dafür|dazu|nur|hier|ihn|sie|alle|noch|nichts|nicht)\b)[\w`Q]",
-    "act": r"(?:dass \w|(?=[^?]{0,120}\b(?:verwenden|benutzen|nutzen|umzusteigen|einzusetzen|umzustellen|"
-    r"(?:zu )?(?:wechseln|migrieren|ersetzen|verschieben|unterstützen|veröffentlichen|hosten|deployen|"
+    "act": r"(?:dass \w|(?=[^?]{0,120}\b(?:verwenden|benutzen|nutzen|umzusteigen|einzusetzen|"
+    r"umzustellen|"
+    r"(?:zu )?(?:wechseln|migrieren|ersetzen|verschieben|unterstützen|veröffentlichen|hosten|"
+    r"deployen|"
     r"behalten|speichern)|einzuführen|abzuschaffen|umzubenennen|heiraten)\b))",
     "language": r"(?:deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|polnisch|"
     r"türkisch|russisch|niederländisch|ukrainisch|arabisch|schwedisch|dänisch|tschechisch|"
@@ -53,8 +57,9 @@ _RULES = (
         (
             rf"mein (?:voller |vor|nach|ganzer |spitz)?name ist {_NOT_NAMES}(?:<name>|<word>)<end>",
             rf"ich hei(?:ß|ss)e (?:übrigens |mit \w+ )?{_NOT_NAMES}(?:<name>|<word>)<end>",
-            rf"(?:bitte )?nenn(?:t|e|en sie)? mich (?:bitte |einfach |lieber |nur )*{_NOT_NAMES}<name>",
-            rf"ich bin (?:der |die )(?-i:[A-ZÄÖÜ])[a-zäöüß]+ (?:und|aus|von)\b",
+            rf"(?:bitte )?nenn(?:t|e|en sie)? mich (?:bitte |einfach |lieber |nur "
+            rf")*{_NOT_NAMES}<name>",
+            r"ich bin (?:der |die )(?-i:[A-ZÄÖÜ])[a-zäöüß]+ (?:und|aus|von)\b",
         ),
         topic="user.name",
         confidence=0.95,
@@ -95,12 +100,18 @@ _RULES = (
         confidence=0.95,
     ),
     Rules(
-        (r"ich (?:arbeite|bin angestellt) <very>(?:(?:bei|beim) (?:der |dem |einem |einer )?"
-         r"(?!nacht|regen|hitze|licht|bedarf|tag)(?:[\w-]+ ){0,2}?<cap>|für (?!(?:die |eine |den |das |meine? )?"
-         r"(?:prüfung|klausur|schule|uni|zukunft|projekt|kurs))(?:die |eine |einen |das |ein )?(?:[\w-]+ ){0,2}?"
-         r"(?:<cap>)|(?:im|in einem|in einer|an der|am) (?:[\w-]+ ){0,2}?(?:krankenhaus|homeoffice|vertrieb|"
-         r"marketing|einkauf|kundendienst|rathaus|kindergarten|gymnasium|grundschule|universität|uni|"
-         r"finanzamt|labor|bank|kanzlei|agentur|theater|museum|klinik))",),
+        (
+            r"ich (?:arbeite|bin angestellt) <very>(?:(?:bei|beim) (?:der |dem |einem |einer )?"
+            r"(?!nacht|regen|hitze|licht|bedarf|tag)(?:[\w-]+ ){0,2}?<cap>|für (?!(?:die |eine |"
+            r"den |das |meine? )?"
+            r"(?:prüfung|klausur|schule|uni|zukunft|projekt|kurs))(?:die |eine |einen |das |ein "
+            r")?(?:[\w-]+ ){0,2}?"
+            r"(?:<cap>)|(?:im|in einem|in einer|an der|am) (?:[\w-]+ ){0,2}?(?:krankenhaus|"
+            r"homeoffice|vertrieb|"
+            r"marketing|einkauf|kundendienst|rathaus|kindergarten|gymnasium|grundschule|"
+            r"universität|uni|"
+            r"finanzamt|labor|bank|kanzlei|agentur|theater|museum|klinik))",
+        ),
         topic="user.employer",
         confidence=0.85,
     ),
@@ -123,7 +134,8 @@ _RULES = (
             r"(?:ich habe|wir haben) (?:eine |einen |ein |zwei |drei |vier |fünf |\d+ )(?:kleine |"
             r"erwachsene )?(?:kinder|kind|söhne|töchter|sohn|tochter|geschwister|brüder|schwestern|"
             r"bruder|schwester|hunde|hund|katzen|katze|enkel)(?:<end>| namens )",
-            r"ich bin (?:glücklich |frisch )?(?:verheiratet|geschieden|verwitwet|ledig|verlobt)<end>",
+            r"ich bin (?:glücklich |frisch )?(?:verheiratet|geschieden|verwitwet|ledig|"
+            r"verlobt)<end>",
             r"(?:meine?|unsere?) <relation> (?:ist \d+<end>|ist (?:allergisch|vegan|vegetarisch)|"
             r"hat am <date> geburtstag|sitzt im rollstuhl|hat (?:eine |einen )?[\w-]*(?:allergie|"
             r"unverträglichkeit|diabetes|zöliakie))",
@@ -131,8 +143,10 @@ _RULES = (
         confidence=0.85,
     ),
     Rules(
-        (r"(?:meine?|unsere?) (?P<thing><person>) (?:ist|hei(?:ß|ss)t) (?:frau |herr |dr\. )?"
-         r"(?-i:[A-ZÄÖÜ])[\w-]+<end>",),
+        (
+            r"(?:meine?|unsere?) (?P<thing><person>) (?:ist|hei(?:ß|ss)t) (?:frau |herr |dr\. )?"
+            r"(?-i:[A-ZÄÖÜ])[\w-]+<end>",
+        ),
         topic="{thing}",
         about_user=None,
     ),
@@ -140,7 +154,8 @@ _RULES = (
         (
             r"ich bin <very>(?:gegen|auf) (?!dich|deine|montage|dumm)[\w -]{2,40} allergisch",
             r"ich bin <very>allergisch (?:gegen|auf) (?!dich|deine|montage|dumm)\w",
-            r"ich (?:bin|lebe|esse|ernähre mich) <very>(?:vegan|vegetarisch|glutenfrei|halal|koscher|"
+            r"ich (?:bin|lebe|esse|ernähre mich) <very>(?:vegan|vegetarisch|glutenfrei|halal|"
+            r"koscher|"
             r"laktose-?intolerant|farbenblind|schwerhörig|taub|blind|linkshändig)<end>",
             r"ich (?:habe|leide an|leide unter) <very>(?:eine |einen )?(?:[\w-]*(?:allergie|"
             r"unverträglichkeit|intoleranz|phobie)|diabetes|asthma|adhs|zöliakie|epilepsie|migräne|"
@@ -149,8 +164,10 @@ _RULES = (
         confidence=0.9,
     ),
     Rules(
-        (r"ich spreche (?:flie(?:ß|ss)end |ein bisschen |etwas )?<language>",
-         r"meine muttersprache ist \w"),
+        (
+            r"ich spreche (?:flie(?:ß|ss)end |ein bisschen |etwas )?<language>",
+            r"meine muttersprache ist \w",
+        ),
         confidence=0.85,
     ),
     Rules(
@@ -158,10 +175,13 @@ _RULES = (
             r"(?:ich )?(?:bevorzuge|präferiere) (?:ich )?<very>(?P<rest><object>)",
             r"ich (?:mag|liebe|hasse|verabscheue) <very>(?P<rest>(?:kein|keine|keinen )?<object>)",
             r"(?:mag|liebe|hasse) ich <very>(?P<rest><object>)",
-            r"ich (?:trinke|esse|nehme|fahre|reise|lese|höre|arbeite|benutze|verwende|schreibe|nutze) "
-            r"(?!das|es|diese|dein)[\w ]{0,30}(?:am liebsten|lieber|nie|niemals|immer|grundsätzlich|"
+            r"ich (?:trinke|esse|nehme|fahre|reise|lese|höre|arbeite|benutze|verwende|schreibe|"
+            r"nutze) "
+            r"(?!das|es|diese|dein)[\w ]{0,30}(?:am liebsten|lieber|nie|niemals|immer|"
+            r"grundsätzlich|"
             r"kein|keine|keinen)\b",
-            r"am liebsten (?:trinke|esse|nehme|fahre|reise|lese|höre|arbeite|benutze|verwende|mag) ich "
+            r"am liebsten (?:trinke|esse|nehme|fahre|reise|lese|höre|arbeite|benutze|verwende|mag) "
+            r"ich "
             r"(?!das|es|diese|dein)\w",
             r"ich kann <object>[\w ]{1,40} nicht (?:leiden|ausstehen|ab)\b",
         ),
@@ -170,8 +190,10 @@ _RULES = (
         general=True,
     ),
     Rules(
-        (r"mein(?:e)? (?:absolute[rs]? )?lieblings-?(?P<thing>(?!teil|stelle|satz|moment)\w+) "
-         r"(?:ist|sind) \w",),
+        (
+            r"mein(?:e)? (?:absolute[rs]? )?lieblings-?(?P<thing>(?!teil|stelle|satz|moment)\w+) "
+            r"(?:ist|sind) \w",
+        ),
         topic="preference:favourite {thing}",
         kind="preference",
         confidence=0.85,
@@ -180,7 +202,8 @@ _RULES = (
     Rules(
         (
             r"(?:bitte )?(?:antworte|schreib|schreibe|sprich|rede)(?: mir| mit mir| bitte)* "
-            r"(?:ab (?:jetzt|sofort|nun)|in zukunft|künftig|immer|von nun an|nur noch)(?: immer| nur| bitte)*"
+            r"(?:ab (?:jetzt|sofort|nun)|in zukunft|künftig|immer|von nun an|nur noch)(?: immer| "
+            r"nur| bitte)*"
             r" (?:auf )?<language>",
         ),
         topic="preference:answer language",
@@ -189,10 +212,13 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:ab (?:jetzt|sofort|nun|heute)|von (?:jetzt|nun) an|in zukunft|zukünftig|künftig) (?:bitte )?"
+            r"(?:ab (?:jetzt|sofort|nun|heute)|von (?:jetzt|nun) an|in zukunft|zukünftig|künftig) "
+            r"(?:bitte )?"
             r"(?!sehen wir|mal sehen|wird|werde)\w+ \w",
-            r"(?:bitte )?(?:verwende|benutze|nutze|nimm|antworte|schreib|schreibe|gib|zeige?|füge|nenn|"
-            r"nenne|mach|mache|lösche|committe|pushe|duze?|siez|frag|frage)[\w ]{0,40}\b(?:immer|nie|"
+            r"(?:bitte )?(?:verwende|benutze|nutze|nimm|antworte|schreib|schreibe|gib|zeige?|füge|"
+            r"nenn|"
+            r"nenne|mach|mache|lösche|committe|pushe|duze?|siez|frag|frage)[\w ]{0,40}\b(?:immer|"
+            r"nie|"
             r"niemals|nie wieder|ab jetzt|ab sofort|in zukunft|künftig|grundsätzlich)\b",
             r"(?:bitte )?(?:sieze?|duze?) mich\b",
             r"(?:bitte )?(?:immer|nie|niemals) [\w ,`Q-]{3,80}(?:en|ern|eln)[.!]*$",
@@ -203,10 +229,13 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:wir|das team|unser team|ich) (?:haben|hat|habe) (?:uns |sich |mich )?(?:gemeinsam |heute |"
+            r"(?:wir|das team|unser team|ich) (?:haben|hat|habe) (?:uns |sich |mich )?(?:gemeinsam "
+            r"|heute |"
             r"jetzt |endlich |nun )?(?:beschlossen|entschieden|vereinbart|festgelegt),? <act>",
-            r"(?:wir|das team|unser team) (?:haben|hat) (?:uns|sich) (?:jetzt |nun |endlich |doch )*(?:für|"
-            r"gegen|auf) (?!eine pause|das|die (?:erste|zweite)|den (?:ersten|zweiten))[\w .`-]{2,60} "
+            r"(?:wir|das team|unser team) (?:haben|hat) (?:uns|sich) (?:jetzt |nun |endlich |doch "
+            r")*(?:für|"
+            r"gegen|auf) (?!eine pause|das|die (?:erste|zweite)|den (?:ersten|zweiten))[\w "
+            r".`-]{2,60} "
             r"(?:entschieden|geeinigt)",
             r"(?:wir|das team) (?:haben|hat) (?:vereinbart|beschlossen),? <act>",
             r"die entscheidung ist(?: gefallen)?(?::|,)? (?:dass|wir|für) \w",
@@ -220,9 +249,11 @@ _RULES = (
     Rules(
         (
             r"(?:die |der |unsere? |meine? )?(?P<thing>[\w-]*(?:frist|abgabetermin|deadline|abgabe|"
-            r"stichtag|einsendeschluss|abgabedatum|termin)(?: (?:für|der|des|zur|zum) [\w -]{2,50}?)?) "
+            r"stichtag|einsendeschluss|abgabedatum|termin)(?: (?:für|der|des|zur|zum) [\w "
+            r"-]{2,50}?)?) "
             r"(?:ist|endet|läuft|fällt)(?: bis| auf| am| der| den| zum)* (?:<date>|<day>)",
-            r"(?:die |der |das |unsere? |meine? )(?P<thing>[\w -]{2,50}?) (?:muss|müssen|ist|sind) (?:bis|am)"
+            r"(?:die |der |das |unsere? |meine? )(?P<thing>[\w -]{2,50}?) (?:muss|müssen|ist|sind) "
+            r"(?:bis|am)"
             r"(?: zum| spätestens)* (?:<date>)[\w .]{0,20}(?:fertig|abgegeben|eingereicht|fällig|"
             r"abgeschlossen|geliefert)",
         ),
@@ -232,9 +263,11 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:in|bei|für) (?:diesem|unserem|dem|unser|diese[ms]?) (?:projekt|repo|repository|team|"
+            r"(?:in|bei|für) (?:diesem|unserem|dem|unser|diese[ms]?) (?:projekt|repo|repository|"
+            r"team|"
             r"firma|code)[\w ]{0,20} (?:benutzen|verwenden|nutzen|nehmen|schreiben|setzen) wir \w",
-            r"(?:wir|unser team|dieses projekt|das projekt) (?:benutzen|verwenden|nutzen|nutzt|benutzt|"
+            r"(?:wir|unser team|dieses projekt|das projekt) (?:benutzen|verwenden|nutzen|nutzt|"
+            r"benutzt|"
             r"verwendet|deployen|setzen auf) <very><tool>",
             r"unsere? (?:\w+ )?(?:konvention|codestil|standup|daily|sprint|stack|namenskonvention|"
             r"hauptbranch|backend|frontend|server|datenbank) (?:ist|sind|läuft|beginnt|heißt) "
@@ -250,37 +283,47 @@ TABLE = Table(
     code="de",
     rules=_RULES,
     explicit=(
-        r"(?:bitte )?(?:merk|merke|notier|notiere) (?:dir|es dir)(?: bitte| mal| das| folgendes| für "
+        r"(?:bitte )?(?:merk|merke|notier|notiere) (?:dir|es dir)(?: bitte| mal| das| folgendes| "
+        r"für "
         r"später| für die zukunft)*(?:[:,] ?(?:dass )?|\s(?=dass)(?:dass ))(?!nicht)",
         r"(?:bitte )?(?:denk|denke) (?:bitte |immer )?(?:daran|dran),? dass ",
         r"(?:bitte )?(?:vergiss|vergesst) (?:bitte )?nicht,? dass ",
         r"(?:bitte )?(?:behalte|behalt)(?: bitte)? im (?:kopf|hinterkopf|gedächtnis),? dass ",
         r"für die zukunft: ?",
     ),
-    openers=r"ok|okay|oh|ach|und|aber|also|übrigens|hallo|hi|hey|guten (?:morgen|tag|abend)|danke|ja|"
+    openers=r"ok|okay|oh|ach|und|aber|also|übrigens|hallo|hi|hey|guten (?:morgen|tag|abend)|danke|"
+    r"ja|"
     r"nein|nur zur info|zur info|zur information|fürs nächste mal|nebenbei|noch was|noch etwas|"
     r"ps|wichtig|hinweis|bitte beachte,? dass|du solltest wissen,? dass|wie du weißt|"
     r"ehrlich gesagt|grundsätzlich|generell|außerdem|weil|da|denn|super|prima|gut",
     conjunctions="und|aber|denn|weil|sowie|also",
     starters=r"ich|wir|mein|meine|unser|unsere|du|bitte|kannst|es|das|dann|jetzt|nun|er|sie",
-    questions=r"wie|was|wer|wo|wann|warum|welche[rsn]?|kannst|könntest|könnt|soll|sollen|sollte|darf|"
+    questions=r"wie|was|wer|wo|wann|warum|welche[rsn]?|kannst|könntest|könnt|soll|sollen|sollte|"
+    r"darf|"
     r"ist|sind|bin|hast|habe|haben|magst|würdest|gibt|wieso|weshalb|oder",
-    doubts=r"wenn|falls|ob|vielleicht|möglicherweise|eventuell|wahrscheinlich|vermutlich|würde|hätte|"
+    doubts=r"wenn|falls|ob|vielleicht|möglicherweise|eventuell|wahrscheinlich|vermutlich|würde|"
+    r"hätte|"
     r"könnte|wäre|hieße|glaube|denke|meine ich|schätze|früher|damals|mal gucken|sagt|sagte|gesagt|"
     r"meint|meinte|behauptet|angeblich|anscheinend|noch nicht|nicht sicher|unsicher|keine ahnung|"
-    r"weiß nicht|hoffentlich|ja so|quatsch|scherz|spaß|manchmal|irgendwie|noch nichts|nicht mehr so",
-    conditions=r"wenn|falls|angenommen|stell dir vor|nehmen wir an|tu so|na toll|super,? ich|als ob|"
+    r"weiß nicht|hoffentlich|ja so|quatsch|scherz|spaß|manchmal|irgendwie|noch nichts|nicht mehr "
+    r"so",
+    conditions=r"wenn|falls|angenommen|stell dir vor|nehmen wir an|tu so|na toll|super,? ich|als "
+    r"ob|"
     r"vielleicht|sagt|sagte|gesagt|meint|im film|im buch|in der geschichte|satz",
-    passing=r"gerade|heute|morgen früh|jetzt gerade|im moment|im augenblick|gestern|diese woche|bis "
+    passing=r"gerade|heute|morgen früh|jetzt gerade|im moment|im augenblick|gestern|diese woche|"
+    r"bis "
     r"gleich|gleich|vorhin|heute abend|kurz|momentan|zurzeit|daran|dran",
     deictic=r"dein|deine|deinen|deiner|deinem|dich|dir|diese|dieser|dieses(?! projekt)|diesen|hier|"
     r"vorschlag|idee|version|fassung|antwort|variante|absatz|option|pause|essen zu gehen|zu warten|"
     r"abzuwarten|(?:erste|zweite|dritte|letzte)[nrs]?",
-    refusals=r"(?:merk|merke|speicher|speichere|notier|notiere)(?: \w+){0,4} (?:nicht|nichts)|nicht (?:merken|"
+    refusals=r"(?:merk|merke|speicher|speichere|notier|notiere)(?: \w+){0,4} (?:nicht|nichts)|"
+    r"nicht (?:merken|"
     r"speichern)|unter uns|(?<!nicht )vergiss (?:das|dass|es|bitte das|was)(?! nicht)",
     tasks=r"(?:(?:bitte|kannst du|könntest du|jetzt|hilf mir,?) )*(?:übersetz|übersetze|übersetzen|"
-    r"korrigier|korrigiere|schreib um|formuliere|fasse?|zusammenfass\w*|tu so|stell dir vor|du bist (?:ein|"
-    r"eine|jetzt)|spiel|schreib(?:e)?(?: mir| uns)? (?:eine?n? )?(?:[\w-]+ ){0,3}(?:geschichte|gedicht|"
+    r"korrigier|korrigiere|schreib um|formuliere|fasse?|zusammenfass\w*|tu so|stell dir vor|du "
+    r"bist (?:ein|"
+    r"eine|jetzt)|spiel|schreib(?:e)?(?: mir| uns)? (?:eine?n? )?(?:[\w-]+ ){0,3}(?:geschichte|"
+    r"gedicht|"
     r"mail|e-mail|brief|text|lied|dialog|rede|bewerbung|nachricht|satz|sätze|aufsatz)|verbessere?|"
     r"hier ist (?:der|die|das|mein|meine|ein|eine) (?:text|mail|brief|entwurf|geschichte|artikel)|"
     r"wie sagt man|wie schreibt man)",

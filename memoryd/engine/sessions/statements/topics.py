@@ -6,7 +6,8 @@ import re
 
 MAX_WORDS = 6  # a longer thing is a description, and would never be named the same way again
 _EDGES = re.compile(
-    r"^(?:(?:a|an|the|my|our|der|die|das|den|le|la|les|l'|el|los|las|il|lo|gli|i|o|os|as|um|uma|"
+    r"^\W+|^(?:(?:a|an|the|my|our|der|die|das|den|le|la|les|l'|el|los|las|il|lo|gli|i|o|os|as|um|"
+    r"uma|"
     r"un|una|une|mein|meine|de|du|des|del|da|do|ein|eine)\s+|l')+|[^\w)+#]+$",
     re.IGNORECASE,
 )
