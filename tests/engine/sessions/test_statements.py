@@ -52,7 +52,7 @@ def test_precision_and_recall_of_the_labelled_sets(name: str) -> None:
         ("I work at Lindqvist Marine.", "user.employer"),
         ("Trabajo como profesora.", "user.job"),
         ("my email is ana@example.org", "user.email"),
-        ("The deadline for the audit is 14 May 2027.", "deadline:deadline for the audit"),
+        ("The deadline for the audit is 14 May 2027.", "deadline:audit"),
         ("My favorite color is teal.", "preference:favourite color"),
         ("I hate olives.", "preference:olives"),
         ("We decided to use SQLite.", None),
@@ -69,12 +69,18 @@ def test_topic_names_what_only_one_fact_is_true_of(message: str, topic: str | No
         ("I prefer tabs over spaces.", "I prefer spaces over tabs."),
         ("I live in Oslo.", "I'm based in Bergen."),
         ("Moro em Recife.", "Moro em Lisboa."),
-        ("The report is due on May 3rd.", "The report is due on June 9th."),
+        ("The report is due on May 3rd.", "The deadline for the report is June 9th."),
+        ("La date limite du projet est le 3 mars.", "La date limite du projet est le 9 mai."),
     ],
 )
 def test_statement_and_its_opposite_have_the_same_topic(older: str, newer: str) -> None:
     assert only(older).topic is not None
     assert only(older).topic == only(newer).topic
+
+
+def test_trait_does_not_take_the_place_of_a_job() -> None:
+    assert only("I'm a teacher.").topic == "user.job"
+    assert only("I'm a vegetarian.").topic is None
 
 
 def test_statements_about_different_things_have_different_topics() -> None:
@@ -188,7 +194,7 @@ def test_beginning_and_end_of_a_long_message_are_read() -> None:
     ],
 )
 def test_time_does_not_grow_with_the_size_of_a_message(unit: str) -> None:
-    """Of 100 kB no more is read than of 10 kB: there is no text that makes the rules search long."""
+    """Of 100 kB no more is read than of 10 kB, and no text makes the rules search long."""
     line = (unit * 600)[:590] + "\n"
     statements("warm up")  # the patterns are compiled at the first use
 

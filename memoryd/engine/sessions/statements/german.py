@@ -16,9 +16,8 @@ _FRAGMENTS = {
     "end": r"(?=\s*(?:$|[^\w\s]|(?:und|aber|oder|von beruf|weil|denn|also|bitte|seit|in|aus|"
     r"bei)\b))",
     "object": r"(?!(?:das|die|den|der|dem|dies|diese|dieses|diesen|dieser|es|ihn|sie|dich|dein|"
-    r"deine|"
-    r"deinen|deiner|deinem|wie|wenn|was|dass|es|alle|alles|beide|nicht|mehr|"
-    r"gern|gerne|ihr|ihre|sein|seine|so|etwas)\b)\w",
+    r"deine|deinen|deiner|deinem|wie|wenn|was|dass|es|alle|alles|beide|nicht|mehr|gern|gerne|ihr|"
+    r"ihre|sein|seine|so|etwas)\b)\w",
     "relation": r"(?:ältere[rn]? |jüngere[rn]? |große[rn]? |kleine[rn]? |beste[rn]? )?(?:frau|mann|"
     r"ehefrau|ehemann|partner|partnerin|freundin|verlobte[r]?|sohn|tochter|mutter|vater|mama|papa|"
     r"bruder|schwester|oma|opa|großmutter|großvater|neffe|nichte|tante|onkel|hund|katze|kater|"
@@ -31,25 +30,24 @@ _FRAGMENTS = {
     r"elektriker|mechaniker|schlosser|maler|gärtner|bauer|landwirt|wissenschaftler|physiker|"
     r"chemiker|biologe|informatiker|programmierer|journalist|autor|übersetzer|musiker|fotograf|"
     r"künstler|polizist|erzieher|therapeut|psychologe|apotheker|buchhalter|kaufmann|manager|"
-    r"analyst|doktorand|rentner|pilot|fahrer|sekretär|meister|arbeiter|vegetarier|veganer|"
-    r"diabetiker|allergiker|linkshänder|frühaufsteher|nachtmensch|nichtraucher|raucher|muslim|"
-    r"christ|atheist)(?:in)?|[\wäöü-]*(?:ärztin|köchin|biologin|psychologin|kauffrau|anwältin|"
-    r"bäuerin|hebamme|krankenschwester|muslima)|rentner|azubi)",
+    r"analyst|doktorand|rentner|pilot|fahrer|sekretär|meister|arbeiter)(?:in)?|[\wäöü-]*(?:ärztin|"
+    r"köchin|biologin|psychologin|kauffrau|anwältin|bäuerin|hebamme|krankenschwester)|rentner|"
+    r"azubi)",
     "tool": r"(?!(?:das|dies|diese|diesen|dieses|es|zu|sehr|viel|viele|die|den|der|eine|einen|ein|"
     r"dafür|dazu|nur|hier|ihn|sie|alle|noch|nichts|nicht)\b)[\w`Q]",
     "act": r"(?:dass \w|(?=[^?]{0,120}\b(?:verwenden|benutzen|nutzen|umzusteigen|einzusetzen|"
-    r"umzustellen|"
-    r"(?:zu )?(?:wechseln|migrieren|ersetzen|verschieben|unterstützen|veröffentlichen|hosten|"
-    r"deployen|"
-    r"behalten|speichern)|einzuführen|abzuschaffen|umzubenennen|heiraten)\b))",
+    r"umzustellen|(?:zu )?(?:wechseln|migrieren|ersetzen|verschieben|unterstützen|veröffentlichen|"
+    r"hosten|deployen|behalten|speichern)|einzuführen|abzuschaffen|umzubenennen|heiraten)\b))",
+    "trait": r"(?:(?:vegetarier|veganer|diabetiker|allergiker|linkshänder|frühaufsteher|"
+    r"nachtmensch|nichtraucher|raucher|muslim|christ|atheist|single)(?:in)?|muslima)",
     "language": r"(?:deutsch|englisch|französisch|spanisch|italienisch|portugiesisch|polnisch|"
     r"türkisch|russisch|niederländisch|ukrainisch|arabisch|schwedisch|dänisch|tschechisch|"
     r"ungarisch|griechisch|kroatisch|serbisch|chinesisch|japanisch|rumänisch)",
 }
 
 _NOT_NAMES = (
-    r"(?!(?:nicht|ja|auch|jetzt|nun|das|es|so|wie|was|hier|da|dich|sie|ihn|willkommen|später|"
-    r"bitte|morgen|heute|an|mal|doch|sicher|falsch|egal|leider|hase)\b)"
+    r"(?!(?:nicht|ja|auch|jetzt|nun|das|es|so|wie|was|hier|da|dich|sie|ihn|willkommen|später|bitte|"
+    r"morgen|heute|an|mal|doch|sicher|falsch|egal|leider|hase)\b)"
 )
 
 _RULES = (
@@ -101,16 +99,13 @@ _RULES = (
     ),
     Rules(
         (
-            r"ich (?:arbeite|bin angestellt) <very>(?:(?:bei|beim) (?:der |dem |einem |einer )?"
-            r"(?!nacht|regen|hitze|licht|bedarf|tag)(?:[\w-]+ ){0,2}?<cap>|für (?!(?:die |eine |"
-            r"den |das |meine? )?"
-            r"(?:prüfung|klausur|schule|uni|zukunft|projekt|kurs))(?:die |eine |einen |das |ein "
-            r")?(?:[\w-]+ ){0,2}?"
-            r"(?:<cap>)|(?:im|in einem|in einer|an der|am) (?:[\w-]+ ){0,2}?(?:krankenhaus|"
-            r"homeoffice|vertrieb|"
-            r"marketing|einkauf|kundendienst|rathaus|kindergarten|gymnasium|grundschule|"
-            r"universität|uni|"
-            r"finanzamt|labor|bank|kanzlei|agentur|theater|museum|klinik))",
+            r"ich (?:arbeite|bin angestellt) <very>(?:(?:bei|beim) (?:der |dem |einem |einer "
+            r")?(?!nacht|regen|hitze|licht|bedarf|tag)(?:[\w-]+ ){0,2}?<cap>|für (?!(?:die |eine |"
+            r"den |das |meine? )?(?:prüfung|klausur|schule|uni|zukunft|projekt|kurs))(?:die |eine |"
+            r"einen |das |ein )?(?:[\w-]+ ){0,2}?(?:<cap>)|(?:im|in einem|in einer|an der|am) "
+            r"(?:[\w-]+ ){0,2}?(?:krankenhaus|homeoffice|vertrieb|marketing|einkauf|kundendienst|"
+            r"rathaus|kindergarten|gymnasium|grundschule|universität|uni|finanzamt|labor|bank|"
+            r"kanzlei|agentur|theater|museum|klinik))",
         ),
         topic="user.employer",
         confidence=0.85,
@@ -144,19 +139,19 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:meine?|unsere?) (?P<thing><person>) (?:ist|hei(?:ß|ss)t) (?:frau |herr |dr\. )?"
-            r"(?-i:[A-ZÄÖÜ])[\w-]+<end>",
+            r"(?:meine?|unsere?) (?P<thing><person>) (?:ist|hei(?:ß|ss)t) (?:frau |herr |dr\. "
+            r")?(?-i:[A-ZÄÖÜ])[\w-]+<end>",
         ),
         topic="{thing}",
         about_user=None,
     ),
     Rules(
         (
+            r"ich bin <very>(?:eine? )?<trait><end>",
             r"ich bin <very>(?:gegen|auf) (?!dich|deine|montage|dumm)[\w -]{2,40} allergisch",
             r"ich bin <very>allergisch (?:gegen|auf) (?!dich|deine|montage|dumm)\w",
             r"ich (?:bin|lebe|esse|ernähre mich) <very>(?:vegan|vegetarisch|glutenfrei|halal|"
-            r"koscher|"
-            r"laktose-?intolerant|farbenblind|schwerhörig|taub|blind|linkshändig)<end>",
+            r"koscher|laktose-?intolerant|farbenblind|schwerhörig|taub|blind|linkshändig)<end>",
             r"ich (?:habe|leide an|leide unter) <very>(?:eine |einen )?(?:[\w-]*(?:allergie|"
             r"unverträglichkeit|intoleranz|phobie)|diabetes|asthma|adhs|zöliakie|epilepsie|migräne|"
             r"heuschnupfen|bluthochdruck|rheuma|legasthenie|tinnitus|höhenangst)\b",
@@ -176,13 +171,10 @@ _RULES = (
             r"ich (?:mag|liebe|hasse|verabscheue) <very>(?P<rest>(?:kein|keine|keinen )?<object>)",
             r"(?:mag|liebe|hasse) ich <very>(?P<rest><object>)",
             r"ich (?:trinke|esse|nehme|fahre|reise|lese|höre|arbeite|benutze|verwende|schreibe|"
-            r"nutze) "
-            r"(?!das|es|diese|dein)[\w ]{0,30}(?:am liebsten|lieber|nie|niemals|immer|"
-            r"grundsätzlich|"
-            r"kein|keine|keinen)\b",
+            r"nutze) (?!das|es|diese|dein)[\w ]{0,30}(?:am liebsten|lieber|nie|niemals|immer|"
+            r"grundsätzlich|kein|keine|keinen)\b",
             r"am liebsten (?:trinke|esse|nehme|fahre|reise|lese|höre|arbeite|benutze|verwende|mag) "
-            r"ich "
-            r"(?!das|es|diese|dein)\w",
+            r"ich (?!das|es|diese|dein)\w",
             r"ich kann <object>[\w ]{1,40} nicht (?:leiden|ausstehen|ab)\b",
         ),
         topic="preference:{thing}",
@@ -201,10 +193,9 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:bitte )?(?:antworte|schreib|schreibe|sprich|rede)(?: mir| mit mir| bitte)* "
-            r"(?:ab (?:jetzt|sofort|nun)|in zukunft|künftig|immer|von nun an|nur noch)(?: immer| "
-            r"nur| bitte)*"
-            r" (?:auf )?<language>",
+            r"(?:bitte )?(?:antworte|schreib|schreibe|sprich|rede)(?: mir| mit mir| bitte)* (?:ab "
+            r"(?:jetzt|sofort|nun)|in zukunft|künftig|immer|von nun an|nur noch)(?: immer| nur| "
+            r"bitte)* (?:auf )?<language>",
         ),
         topic="preference:answer language",
         kind="preference",
@@ -213,13 +204,11 @@ _RULES = (
     Rules(
         (
             r"(?:ab (?:jetzt|sofort|nun|heute)|von (?:jetzt|nun) an|in zukunft|zukünftig|künftig) "
-            r"(?:bitte )?"
-            r"(?!sehen wir|mal sehen|wird|werde)\w+ \w",
+            r"(?:bitte )?(?!sehen wir|mal sehen|wird|werde)\w+ \w",
             r"(?:bitte )?(?:verwende|benutze|nutze|nimm|antworte|schreib|schreibe|gib|zeige?|füge|"
-            r"nenn|"
-            r"nenne|mach|mache|lösche|committe|pushe|duze?|siez|frag|frage)[\w ]{0,40}\b(?:immer|"
-            r"nie|"
-            r"niemals|nie wieder|ab jetzt|ab sofort|in zukunft|künftig|grundsätzlich)\b",
+            r"nenn|nenne|mach|mache|lösche|committe|pushe|duze?|siez|frag|frage)[\w "
+            r"]{0,40}\b(?:immer|nie|niemals|nie wieder|ab jetzt|ab sofort|in zukunft|künftig|"
+            r"grundsätzlich)\b",
             r"(?:bitte )?(?:sieze?|duze?) mich\b",
             r"(?:bitte )?(?:immer|nie|niemals) [\w ,`Q-]{3,80}(?:en|ern|eln)[.!]*$",
         ),
@@ -230,13 +219,11 @@ _RULES = (
     Rules(
         (
             r"(?:wir|das team|unser team|ich) (?:haben|hat|habe) (?:uns |sich |mich )?(?:gemeinsam "
-            r"|heute |"
-            r"jetzt |endlich |nun )?(?:beschlossen|entschieden|vereinbart|festgelegt),? <act>",
+            r"|heute |jetzt |endlich |nun )?(?:beschlossen|entschieden|vereinbart|festgelegt),? "
+            r"<act>",
             r"(?:wir|das team|unser team) (?:haben|hat) (?:uns|sich) (?:jetzt |nun |endlich |doch "
-            r")*(?:für|"
-            r"gegen|auf) (?!eine pause|das|die (?:erste|zweite)|den (?:ersten|zweiten))[\w "
-            r".`-]{2,60} "
-            r"(?:entschieden|geeinigt)",
+            r")*(?:für|gegen|auf) (?!eine pause|das|die (?:erste|zweite)|den (?:ersten|"
+            r"zweiten))[\w .`-]{2,60} (?:entschieden|geeinigt)",
             r"(?:wir|das team) (?:haben|hat) (?:vereinbart|beschlossen),? <act>",
             r"die entscheidung ist(?: gefallen)?(?::|,)? (?:dass|wir|für) \w",
             r"es wurde (?:beschlossen|entschieden|vereinbart),? <act>",
@@ -250,12 +237,11 @@ _RULES = (
         (
             r"(?:die |der |unsere? |meine? )?(?P<thing>[\w-]*(?:frist|abgabetermin|deadline|abgabe|"
             r"stichtag|einsendeschluss|abgabedatum|termin)(?: (?:für|der|des|zur|zum) [\w "
-            r"-]{2,50}?)?) "
-            r"(?:ist|endet|läuft|fällt)(?: bis| auf| am| der| den| zum)* (?:<date>|<day>)",
+            r"-]{2,50}?)?) (?:ist|endet|läuft|fällt)(?: bis| auf| am| der| den| zum)* (?:<date>|"
+            r"<day>)",
             r"(?:die |der |das |unsere? |meine? )(?P<thing>[\w -]{2,50}?) (?:muss|müssen|ist|sind) "
-            r"(?:bis|am)"
-            r"(?: zum| spätestens)* (?:<date>)[\w .]{0,20}(?:fertig|abgegeben|eingereicht|fällig|"
-            r"abgeschlossen|geliefert)",
+            r"(?:bis|am)(?: zum| spätestens)* (?:<date>)[\w .]{0,20}(?:fertig|abgegeben|"
+            r"eingereicht|fällig|abgeschlossen|geliefert)",
         ),
         topic="deadline:{thing}",
         about_user=False,
@@ -264,11 +250,10 @@ _RULES = (
     Rules(
         (
             r"(?:in|bei|für) (?:diesem|unserem|dem|unser|diese[ms]?) (?:projekt|repo|repository|"
-            r"team|"
-            r"firma|code)[\w ]{0,20} (?:benutzen|verwenden|nutzen|nehmen|schreiben|setzen) wir \w",
+            r"team|firma|code)[\w ]{0,20} (?:benutzen|verwenden|nutzen|nehmen|schreiben|setzen) "
+            r"wir \w",
             r"(?:wir|unser team|dieses projekt|das projekt) (?:benutzen|verwenden|nutzen|nutzt|"
-            r"benutzt|"
-            r"verwendet|deployen|setzen auf) <very><tool>",
+            r"benutzt|verwendet|deployen|setzen auf) <very><tool>",
             r"unsere? (?:\w+ )?(?:konvention|codestil|standup|daily|sprint|stack|namenskonvention|"
             r"hauptbranch|backend|frontend|server|datenbank) (?:ist|sind|läuft|beginnt|heißt) "
             r"(?!kaputt|down|langsam|weg|schlecht|gut|nicht|gerade|offline|überlastet)\w",
@@ -284,49 +269,41 @@ TABLE = Table(
     rules=_RULES,
     explicit=(
         r"(?:bitte )?(?:merk|merke|notier|notiere) (?:dir|es dir)(?: bitte| mal| das| folgendes| "
-        r"für "
-        r"später| für die zukunft)*(?:[:,] ?(?:dass )?|\s(?=dass)(?:dass ))(?!nicht)",
+        r"für später| für die zukunft)*(?:[:,] ?(?:dass )?|\s(?=dass)(?:dass ))(?!nicht)",
         r"(?:bitte )?(?:denk|denke) (?:bitte |immer )?(?:daran|dran),? dass ",
         r"(?:bitte )?(?:vergiss|vergesst) (?:bitte )?nicht,? dass ",
         r"(?:bitte )?(?:behalte|behalt)(?: bitte)? im (?:kopf|hinterkopf|gedächtnis),? dass ",
         r"für die zukunft: ?",
     ),
     openers=r"ok|okay|oh|ach|und|aber|also|übrigens|hallo|hi|hey|guten (?:morgen|tag|abend)|danke|"
-    r"ja|"
-    r"nein|nur zur info|zur info|zur information|fürs nächste mal|nebenbei|noch was|noch etwas|"
-    r"ps|wichtig|hinweis|bitte beachte,? dass|du solltest wissen,? dass|wie du weißt|"
-    r"ehrlich gesagt|grundsätzlich|generell|außerdem|weil|da|denn|super|prima|gut",
+    r"ja|nein|nur zur info|zur info|zur information|fürs nächste mal|nebenbei|noch was|noch etwas|"
+    r"ps|wichtig|hinweis|bitte beachte,? dass|du solltest wissen,? dass|wie du weißt|ehrlich "
+    r"gesagt|grundsätzlich|generell|außerdem|weil|da|denn|super|prima|gut",
     conjunctions="und|aber|denn|weil|sowie|also",
     starters=r"ich|wir|mein|meine|unser|unsere|du|bitte|kannst|es|das|dann|jetzt|nun|er|sie",
     questions=r"wie|was|wer|wo|wann|warum|welche[rsn]?|kannst|könntest|könnt|soll|sollen|sollte|"
-    r"darf|"
-    r"ist|sind|bin|hast|habe|haben|magst|würdest|gibt|wieso|weshalb|oder",
+    r"darf|ist|sind|bin|hast|habe|haben|magst|würdest|gibt|wieso|weshalb|oder",
     doubts=r"wenn|falls|ob|vielleicht|möglicherweise|eventuell|wahrscheinlich|vermutlich|würde|"
-    r"hätte|"
-    r"könnte|wäre|hieße|glaube|denke|meine ich|schätze|früher|damals|mal gucken|sagt|sagte|gesagt|"
-    r"meint|meinte|behauptet|angeblich|anscheinend|noch nicht|nicht sicher|unsicher|keine ahnung|"
-    r"weiß nicht|hoffentlich|ja so|quatsch|scherz|spaß|manchmal|irgendwie|noch nichts|nicht mehr "
-    r"so",
+    r"hätte|könnte|wäre|hieße|glaube|denke|meine ich|schätze|früher|damals|mal gucken|sagt|sagte|"
+    r"gesagt|meint|meinte|behauptet|angeblich|anscheinend|noch nicht|nicht sicher|unsicher|keine "
+    r"ahnung|weiß nicht|hoffentlich|ja so|quatsch|scherz|spaß|manchmal|irgendwie|noch nichts|nicht "
+    r"mehr so",
     conditions=r"wenn|falls|angenommen|stell dir vor|nehmen wir an|tu so|na toll|super,? ich|als "
-    r"ob|"
-    r"vielleicht|sagt|sagte|gesagt|meint|im film|im buch|in der geschichte|satz",
+    r"ob|vielleicht|sagt|sagte|gesagt|meint|im film|im buch|in der geschichte|satz",
     passing=r"gerade|heute|morgen früh|jetzt gerade|im moment|im augenblick|gestern|diese woche|"
-    r"bis "
-    r"gleich|gleich|vorhin|heute abend|kurz|momentan|zurzeit|daran|dran",
+    r"bis gleich|gleich|vorhin|heute abend|kurz|momentan|zurzeit|daran|dran",
     deictic=r"dein|deine|deinen|deiner|deinem|dich|dir|diese|dieser|dieses(?! projekt)|diesen|hier|"
     r"vorschlag|idee|version|fassung|antwort|variante|absatz|option|pause|essen zu gehen|zu warten|"
     r"abzuwarten|(?:erste|zweite|dritte|letzte)[nrs]?",
     refusals=r"(?:merk|merke|speicher|speichere|notier|notiere)(?: \w+){0,4} (?:nicht|nichts)|"
-    r"nicht (?:merken|"
-    r"speichern)|unter uns|(?<!nicht )vergiss (?:das|dass|es|bitte das|was)(?! nicht)",
+    r"nicht (?:merken|speichern)|unter uns|(?<!nicht )vergiss (?:das|dass|es|bitte das|was)(?! "
+    r"nicht)",
     tasks=r"(?:(?:bitte|kannst du|könntest du|jetzt|hilf mir,?) )*(?:übersetz|übersetze|übersetzen|"
     r"korrigier|korrigiere|schreib um|formuliere|fasse?|zusammenfass\w*|tu so|stell dir vor|du "
-    r"bist (?:ein|"
-    r"eine|jetzt)|spiel|schreib(?:e)?(?: mir| uns)? (?:eine?n? )?(?:[\w-]+ ){0,3}(?:geschichte|"
-    r"gedicht|"
-    r"mail|e-mail|brief|text|lied|dialog|rede|bewerbung|nachricht|satz|sätze|aufsatz)|verbessere?|"
-    r"hier ist (?:der|die|das|mein|meine|ein|eine) (?:text|mail|brief|entwurf|geschichte|artikel)|"
-    r"wie sagt man|wie schreibt man)",
+    r"bist (?:ein|eine|jetzt)|spiel|schreib(?:e)?(?: mir| uns)? (?:eine?n? )?(?:[\w-]+ "
+    r"){0,3}(?:geschichte|gedicht|mail|e-mail|brief|text|lied|dialog|rede|bewerbung|nachricht|satz|"
+    r"sätze|aufsatz)|verbessere?|hier ist (?:der|die|das|mein|meine|ein|eine) (?:text|mail|brief|"
+    r"entwurf|geschichte|artikel)|wie sagt man|wie schreibt man)",
     first_person=r"ich|mich|mir|mein|meine|meinen|meiner|meinem|meines",
     fragments=_FRAGMENTS,
 )

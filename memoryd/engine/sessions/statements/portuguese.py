@@ -15,18 +15,13 @@ _FRAGMENTS = {
     r"sexta(?:-feira)?|sábado|domingo)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:e|mas|porque|ou|desde|em|de|da|do|na|no|com|há|então|para)\b))",
     "object": r"(?!(?:isso|isto|disso|disto|daquilo|esse|essa|este|esta|esses|essas|desse|dessa|"
-    r"deste|desta|"
-    r"da (?:sua|tua)|do (?:seu|teu)|das suas|dos seus|sua|seu|tua|teu|a (?:primeira|segunda|"
-    r"terceira|"
-    r"última|outra|versão|opção|ideia)|o (?:primeiro|segundo|terceiro|último|outro)|como|quando|"
-    r"que|"
-    r"de como|de quando|de que|tudo|de tudo|de ti|de você|você|te|não (?:dizer|responder)|assim|"
-    r"mais)\b)\w",
+    r"deste|desta|da (?:sua|tua)|do (?:seu|teu)|das suas|dos seus|sua|seu|tua|teu|a (?:primeira|"
+    r"segunda|terceira|última|outra|versão|opção|ideia)|o (?:primeiro|segundo|terceiro|último|"
+    r"outro)|como|quando|que|de como|de quando|de que|tudo|de tudo|de ti|de você|você|te|não "
+    r"(?:dizer|responder)|assim|mais)\b)\w",
     "relation": r"(?:esposa|esposo|mulher|marido|parceir[oa]|companheir[oa]|noiv[oa]|namorad[oa]|"
-    r"filh[oa]|"
-    r"mãe|pai|mamãe|papai|irmão|irmã|avó|avô|sobrinh[oa]|ti[oa]|cachorr[oa]|cão|cadela|gat[oa]|"
-    r"cavalo|"
-    r"bebê|sogr[oa]|colega de quarto|melhor amig[oa]|enteaad[oa])",
+    r"filh[oa]|mãe|pai|mamãe|papai|irmão|irmã|avó|avô|sobrinh[oa]|ti[oa]|cachorr[oa]|cão|cadela|"
+    r"gat[oa]|cavalo|bebê|sogr[oa]|colega de quarto|melhor amig[oa]|entead[oa])",
     "my": r"(?:(?:o |a )?(?:meu|minha|nosso|nossa))",
     "job": r"(?:professora?|engenheir[oa]|desenvolvedora?|programadora?|médic[oa]|enfermeir[oa]|"
     r"advogad[oa]|arquitet[oa]|contadora?|contabilista|consultora?|diretora?|estudante|escritora?|"
@@ -34,9 +29,9 @@ _FRAGMENTS = {
     r"encanador|mecânic[oa]|agricultora?|pilot[oa]|bombeir[oa]|dentista|veterinári[oa]|"
     r"farmacêutic[oa]|psicólog[oa]|cirurgiã[o]?|biólog[oa]|químic[oa]|pesquisadora?|investigadora?|"
     r"bibliotecári[oa]|empresári[oa]|aposentad[oa]|reformad[oa]|designer|técnic[oa]|secretári[oa]|"
-    r"cabeleireir[oa]|funcionári[oa] públic[oa]|vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|"
-    r"daltônic[oa]|canhot[oa]|asmátic[oa]|intolerante à lactose|intolerante ao glúten|casad[oa]|"
-    r"divorciad[oa]|solteir[oa]|viúv[oa])",
+    r"cabeleireir[oa]|funcionári[oa] públic[oa])",
+    "trait": r"(?:vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|daltônic[oa]|canhot[oa]|"
+    r"asmátic[oa]|casad[oa]|divorciad[oa]|solteir[oa]|viúv[oa])",
     "made": r"resultado|estilo|tom|título|texto|design|cor|nov[oa]|final|começo|código|abordagem|"
     r"exemplo|nome|ideia|proposta|forma|maneira|jeito|resposta|plano|logo|estrutura|solução|seu|"
     r"sua|teu|tua",
@@ -51,8 +46,8 @@ _RULES = (
             rf"(?:eu )?(?:me chamo|chamo-me) {_NOT_NAMES}(?:<name>|<word>)<end>",
             rf"(?:o )?meu (?:nome|sobrenome|apelido)(?: completo)? é {_NOT_NAMES}(?:<name>|"
             rf"<word>)<end>",
-            rf"(?:pode |podes |podem )?(?:me chamar|me chame|chama-me|chame-me|me chama) (?:de )?"
-            rf"{_NOT_NAMES}<name>",
+            rf"(?:pode |podes |podem )?(?:me chamar|me chame|chama-me|chame-me|me chama) (?:de "
+            rf")?{_NOT_NAMES}<name>",
         ),
         topic="user.name",
         confidence=0.95,
@@ -70,8 +65,8 @@ _RULES = (
     Rules(
         (
             r"(?:eu |nós )?(?:moro|vivo|moramos|vivemos|resido) <very>(?:em|no|na|nos|nas|perto "
-            r"d[eoa]) "
-            r"(?!paz|um sonho|um mundo|esse|essa|este|medo|mundo da lua|passado|constante)\w",
+            r"d[eoa]) (?!paz|um sonho|um mundo|esse|essa|este|medo|mundo da lua|passado|"
+            r"constante)\w",
             r"(?:o )?(?:meu endereço|a minha morada|minha morada) é (?=[^?]{0,60}\d)\w",
             r"(?:eu )?(?:me mudei|mudei-me) para (?:o |a )?<cap>",
         ),
@@ -95,10 +90,9 @@ _RULES = (
     Rules(
         (
             r"(?:eu )?trabalho <very>(?:para|na|no|numa|num|em) (?:uma? |a |o )?(?:pequen[oa] |"
-            r"grande )?(?:<cap>|"
-            r"empresa|banco|escola|hospital|universidade|loja|restaurante|fábrica|escritório|"
-            r"startup|agência|"
-            r"prefeitura|câmara|clínica|laboratório|ong|farmácia|livraria|hotel|museu|padaria)\b",
+            r"grande )?(?:<cap>|empresa|banco|escola|hospital|universidade|loja|restaurante|"
+            r"fábrica|escritório|startup|agência|prefeitura|câmara|clínica|laboratório|ong|"
+            r"farmácia|livraria|hotel|museu|padaria)\b",
         ),
         topic="user.employer",
         confidence=0.85,
@@ -117,11 +111,11 @@ _RULES = (
             r"<my> <relation> (?:se chama|chama-se) <word>",
             r"o nome d[oa] (?:meu|minha) <relation> é <word>",
             r"(?:eu )?(?:tenho|temos) (?:uma?|dois|duas|três|quatro|cinco|\d+) (?:filh[oa]s?|"
-            r"crianças|irmãos|irmãs|"
-            r"irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)(?:<end>| que se chama| chamad)",
+            r"crianças|irmãos|irmãs|irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)(?:<end>| "
+            r"que se chama| chamad)",
             r"<my> <relation> (?:tem \d+ (?:anos|meses)|é (?:alérgic[oa]|vegan[oa]|vegetarian[oa]|"
-            r"celíac[oa]|"
-            r"diabétic[oa])|usa cadeira de rodas|trabalha (?:na|no|como|para) |mora em )",
+            r"celíac[oa]|diabétic[oa])|usa cadeira de rodas|trabalha (?:na|no|como|para) |mora em "
+            r")",
         ),
         confidence=0.85,
     ),
@@ -136,14 +130,14 @@ _RULES = (
     ),
     Rules(
         (
+            r"(?:eu )?sou <very>(?:uma? )?<trait><end>",
             r"(?:eu )?sou <very>(?:alérgic[oa]|intolerante) (?:a|à|ao|aos|às) (?!ti|isso|"
             r"segundas)\w",
             r"(?:eu )?tenho (?:alergia a|diabetes|asma|doença celíaca|epilepsia|enxaqueca|"
-            r"hipertensão|"
-            r"intolerância a)\b",
+            r"hipertensão|intolerância a)\b",
             r"(?:eu )?(?:não|nunca) (?:como|bebo|fumo|consumo|tomo) (?!(?:nada|mais nada|isso|"
-            r"agora|você|tu|eu|antes|esperava|"
-            r"outros|o|a|os|as|esse|essa|um|uma|meu|deveria|sempre)\b)\w",
+            r"agora|você|tu|eu|antes|esperava|outros|o|a|os|as|esse|essa|um|uma|meu|deveria|"
+            r"sempre)\b)\w",
         ),
         confidence=0.9,
     ),
@@ -170,8 +164,7 @@ _RULES = (
             r"(?:por favor,? )?(?:responda|responde|responda-me|escreva|escreve|fale|fala) sempre "
             r"em <language>",
             r"(?:a partir de agora|de agora em diante|daqui em diante|daqui para a frente),? "
-            r"(?:responda|responde|"
-            r"escreva|escreve|fale|fala)(?: sempre)? em <language>",
+            r"(?:responda|responde|escreva|escreve|fale|fala)(?: sempre)? em <language>",
         ),
         topic="preference:answer language",
         kind="preference",
@@ -180,14 +173,11 @@ _RULES = (
     Rules(
         (
             r"(?:a partir de agora|de agora em diante|daqui em diante|daqui para a frente),? "
-            r"(?!veremos|vamos "
-            r"ver)\w",
+            r"(?!veremos|vamos ver)\w",
             r"(?:por favor,? )?(?:use|usa|responda|responde|escreva|coloque|adicione|execute|"
-            r"verifique|cite|"
-            r"evite|me chame) sempre \w",
+            r"verifique|cite|evite|me chame) sempre \w",
             r"(?:por favor,? )?(?:nunca|jamais) (?:use|uses|apague|apagues|coloque|responda|"
-            r"escreva|adicione|"
-            r"faça|me chame|envie|remova)\b",
+            r"escreva|adicione|faça|me chame|envie|remova)\b",
             r"(?:por favor,? )?sempre (?:use|responda|escreva|coloque|adicione|execute|verifique|"
             r"cite) \w",
         ),
@@ -198,13 +188,11 @@ _RULES = (
     Rules(
         (
             r"(?:nós |já |finalmente )?(?:decidimos|combinamos|a equipe decidiu|a equipa decidiu|"
-            r"resolvemos|eu "
-            r"decidi|decidi) (?:usar|utilizar|adotar|migrar|passar para|mudar para|manter|não usar|"
-            r"adiar|lançar|"
-            r"publicar|que|substituir|hospedar|abandonar|contratar|vender|comprar)\b",
+            r"resolvemos|eu decidi|decidi) (?:usar|utilizar|adotar|migrar|passar para|mudar para|"
+            r"manter|não usar|adiar|lançar|publicar|que|substituir|hospedar|abandonar|contratar|"
+            r"vender|comprar)\b",
             r"(?:escolhemos|optamos por|ficamos com) (?!o (?:primeiro|segundo)|a (?:primeira|"
-            r"segunda)|isso|"
-            r"esse|fome|sono)\w",
+            r"segunda)|isso|esse|fome|sono)\w",
             r"(?:foi decidido|ficou decidido|ficou combinado) (?:que|usar)\b",
         ),
         kind="decision",
@@ -215,15 +203,11 @@ _RULES = (
     Rules(
         (
             r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>(?:prazo(?: final| limite)?|data limite|data "
-            r"de entrega|"
-            r"deadline|entrega|data final)(?: (?:de|do|da|para|para a|para o) [\w -]{2,60}?)?) "
-            r"(?:é|termina|vence|"
-            r"acaba)(?: em| no| na| a)? (?:<date>|<day>)",
+            r"de entrega|deadline|entrega|data final)(?: (?:de|do|da|para|para a|para o) [\w "
+            r"-]{2,60}?)?) (?:é|termina|vence|acaba)(?: em| no| na| a)? (?:<date>|<day>)",
             r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>[\w -]{2,50}?) (?:deve ser entregue|tem de "
-            r"estar pront[oa]|"
-            r"tem que estar pront[oa]|precisa estar pront[oa]|deve estar pront[oa]|precisa ser "
-            r"entregue)(?: até| em| no| a| "
-            r"antes de)* (?:<date>)",
+            r"estar pront[oa]|tem que estar pront[oa]|precisa estar pront[oa]|deve estar pront[oa]|"
+            r"precisa ser entregue)(?: até| em| no| a| antes de)* (?:<date>)",
         ),
         topic="deadline:{thing}",
         about_user=False,
@@ -232,14 +216,11 @@ _RULES = (
     Rules(
         (
             r"(?:neste|nesse|no nosso|no) (?:projeto|repositório|repo|time|código)[\w ]{0,20},? "
-            r"(?:nós )?"
-            r"(?:usamos|utilizamos|escrevemos|seguimos) \w",
+            r"(?:nós )?(?:usamos|utilizamos|escrevemos|seguimos) \w",
             r"(?:nós |a gente )?(?:usamos|utilizamos|usa|nossa equipe usa|este projeto usa|o "
-            r"projeto usa) (?!isso|isto|essa|"
-            r"esse|demais|muit|o |a |os |as |uma? )\w",
+            r"projeto usa) (?!isso|isto|essa|esse|demais|muit|o |a |os |as |uma? )\w",
             r"(?:a )?noss[oa] (?:convenção|estilo de código|stack|backend|branch principal|reunião "
-            r"diária) "
-            r"(?:é|se chama|fica) (?!fora|quebrad|lent|ruim)\w",
+            r"diária) (?:é|se chama|fica) (?!fora|quebrad|lent|ruim)\w",
         ),
         about_user=False,
         general=True,
@@ -251,51 +232,39 @@ TABLE = Table(
     rules=_RULES,
     explicit=(
         r"(?:por favor,? )?(?:lembre-se|lembra-te|lembre|lembra|não esqueça|não se esqueça|não te "
-        r"esqueças|não "
-        r"esqueças|tenha em mente|tem em mente|tem em conta|leve em conta|anote|anota|guarde|"
-        r"guarda)"
-        r"(?: sempre| bem)? (?:de )?que ",
+        r"esqueças|não esqueças|tenha em mente|tem em mente|tem em conta|leve em conta|anote|anota|"
+        r"guarde|guarda)(?: sempre| bem)? (?:de )?que ",
         r"(?:por favor,? )?(?:lembre-se|lembra-te|anote|anota|guarde|memorize)(?: isto| isso| o "
         r"seguinte| disto)? ?: ?",
         r"para (?:referência futura|a próxima vez|o futuro) ?[:,] ?",
     ),
     openers=r"ok|tá|oh|ah|e|mas|bom|então|aliás|a propósito|além disso|oi|olá|bom dia|boa (?:tarde|"
-    r"noite)|"
-    r"obrigad[oa]|muito obrigad[oa]|sim|para sua informação|só para saber|saiba que|fica sabendo "
-    r"que|em geral|ps|"
-    r"importante|nota|como sabe|porque|já que|como|pessoalmente|na verdade|perfeito|valeu",
+    r"noite)|obrigad[oa]|muito obrigad[oa]|sim|para sua informação|só para saber|saiba que|fica "
+    r"sabendo que|em geral|ps|importante|nota|como sabe|porque|já que|como|pessoalmente|na verdade|"
+    r"perfeito|valeu",
     conjunctions="e|mas|porque|já que|então|embora",
     starters=r"eu|me|meu|minha|nosso|nossa|sou|tenho|moro|trabalho|prefiro|pode|você|poderia|isso|"
-    r"ele|"
-    r"ela|agora|obrigad[oa]",
+    r"ele|ela|agora|obrigad[oa]",
     questions=r"pode|poderia|podes|que|o que|como|qual|quais|quem|onde|quando|por que|porquê|"
-    r"quanto|"
-    r"quantos|devo|deveria|tem|sabe|você pode|me ajuda|certo|há",
+    r"quanto|quantos|devo|deveria|tem|sabe|você pode|me ajuda|certo|há",
     doubts=r"se (?!chama)\w+|talvez|provavelmente|possivelmente|acho|creio|suponho|penso que|antes|"
-    r"antigamente|diz|"
-    r"dizem|disse|disseram|segundo|não tenho certeza|ainda não|tomara|gostaria|preferiria|seria|"
-    r"poderia|não sei|às vezes|parece|brincadeira|brincando|gostava|já não",
+    r"antigamente|diz|dizem|disse|disseram|segundo|não tenho certeza|ainda não|tomara|gostaria|"
+    r"preferiria|seria|poderia|não sei|às vezes|parece|brincadeira|brincando|gostava|já não",
     conditions=r"se (?!chama)\w+|imagine|imagina|suponha|suponhamos|finja|finge|faz de conta|disse|"
-    r"diz|talvez|no "
-    r"(?:filme|livro|jogo)|na (?:história|música)|frase|claro,? porque|antigamente|ótimo,? eu",
+    r"diz|talvez|no (?:filme|livro|jogo)|na (?:história|música)|frase|claro,? porque|antigamente|"
+    r"ótimo,? eu",
     passing=r"hoje|esta (?:noite|manhã|tarde|semana)|agora mesmo|neste momento|por enquanto|no "
-    r"momento|"
-    r"ontem|amanhã|em \d+ minutos|hoje à noite",
+    r"momento|ontem|amanhã|em \d+ minutos|hoje à noite",
     deictic=r"sua|seu|tua|teu|essa|esse|esta|este(?! (?:projeto|repositório|repo))|isso|isto|aqui|"
-    r"ideia|"
-    r"proposta|resposta|versão|opção|(?:primeir[oa]|segund[oa](?!-)|terceir[oa]|últim[oa])",
+    r"ideia|proposta|resposta|versão|opção|(?:primeir[oa]|segund[oa](?!-)|terceir[oa]|últim[oa])",
     refusals=r"não (?:lembre|lembres|guarde|guardes|anote|anotes|memorize|salve|se lembre)|(?<!não "
-    r")esque(?:ça|ce) "
-    r"(?:que|isso|o que)|(?:fica )?entre nós",
+    r")esque(?:ça|ce) (?:que|isso|o que)|(?:fica )?entre nós",
     tasks=r"(?:(?:por favor,?|pode|poderia|agora|me ajude a) )*(?:traduza|traduz|traduzir|corrija|"
-    r"corrige|"
-    r"corrigir|resuma|resume|resumir|reescreva|reescreve|reformule|imagine|imagina|finja|finge|aja "
-    r"como|"
-    r"você é uma?|és uma?|melhore|(?:escreva|escreve|crie|faça) (?:uma? )?(?:[\w-]+ "
-    r"){0,3}(?:história|poema|"
-    r"e-?mail|carta|texto|música|canção|diálogo|discurso|mensagem|frase|redação|conto)|aqui está "
-    r"(?:o|a|meu|"
-    r"minha|um|uma) (?:texto|email|carta|rascunho|história|artigo)|como se diz)",
+    r"corrige|corrigir|resuma|resume|resumir|reescreva|reescreve|reformule|imagine|imagina|finja|"
+    r"finge|aja como|você é uma?|és uma?|melhore|(?:escreva|escreve|crie|faça) (?:uma? )?(?:[\w-]+ "
+    r"){0,3}(?:história|poema|e-?mail|carta|texto|música|canção|diálogo|discurso|mensagem|frase|"
+    r"redação|conto)|aqui está (?:o|a|meu|minha|um|uma) (?:texto|email|carta|rascunho|história|"
+    r"artigo)|como se diz)",
     first_person=r"eu|me|mim|meu|minha|meus|minhas|sou|tenho|moro|trabalho|prefiro|odeio",
     fragments=_FRAGMENTS,
 )

@@ -12,45 +12,39 @@ FRAGMENTS = {
     "month": r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
     r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?",
     "day": r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?",
-    "date": r"(?:(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:<month>)\b|(?:<month>)\.? (?:the )?"
-    r"\d{1,2}\b|(?:<month>)\.? \d{4}\b|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?\b|"
+    "date": r"(?:(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:<month>)\b|(?:<month>)\.? (?:the "
+    r")?\d{1,2}\b|(?:<month>)\.? \d{4}\b|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?\b|"
     r"(?:the )?\d{1,2}(?:st|nd|rd|th)\b|(?:<month>)\b|end of (?:<month>|q[1-4]|the (?:month|year|"
-    r"quarter))|"
-    r"q[1-4]\b)",
+    r"quarter))|q[1-4]\b)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:and|but|by the way|btw|so|from|who|or|because|as well|too|now|"
     r"then|not|although|though|with|since|in)\b))",
     # What a liking may be about: nothing at hand, nothing of this conversation.
     "object": r"(?!(?:it|its|it's|\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day|not to (?:say|"
     r"answer|talk|discuss|comment|share)|that|this|these|those|you|your|yours|the|how|what|where|"
-    r"when|who|"
-    r"why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|to (?:think|see|"
-    r"say|"
-    r"know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|point|have|help|get|do|"
-    r"learn more|start|make|try|explore|create|keep|share|find|focus|discuss|talk|not)|"
-    r"to(?=\s*(?:\W|$))|seeing|"
-    r"hearing|knowing|being able|having|getting|doing|making|sharing|us|one|none|more|some|"
-    r"something|anything|another|our|my (?:life|job))\b)\S",
+    r"when|who|why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|to "
+    r"(?:think|see|say|know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|point|have|"
+    r"help|get|do|learn more|start|make|try|explore|create|keep|share|find|focus|discuss|talk|not)|"
+    r"to(?=\s*(?:\W|$))|seeing|hearing|knowing|being able|having|getting|doing|making|sharing|us|"
+    r"one|none|more|some|something|anything|another|our|my (?:life|job))\b)\S",
     "place": r"(?!(?:the |a )?(?:city|downtown|area|city cent\w+|neighbou?rhood|region|same|"
-    r"middle)\b"
-    r"(?! of <cap>))(?:(?:the )?(?:<cap>)|\d+ \w|(?!(?:a|an|the|fear|hope|peace|harmony|constant|"
-    r"dreams?|denial|hell|chaos|interesting|sin|this|that|my|your|different|another|such|one|it|"
-    r"and|for|with|here|there|poverty|pain|darkness|luxury|shame|reality|between|times|today)\b)"
-    r"[a-z][\w'-]+|(?:a|an|the) (?:[\w-]+ ){0,3}(?:flat|house|village|town|city|apartment|farm|"
-    r"cabin|suburbs?|countryside|island|area|region|district|neighbou?rhood|boat|condo|uk|us|"
+    r"middle)\b(?! of <cap>))(?:(?:the )?(?:<cap>)|\d+ \w|(?!(?:a|an|the|fear|hope|peace|harmony|"
+    r"constant|dreams?|denial|hell|chaos|interesting|sin|this|that|my|your|different|another|such|"
+    r"one|it|and|for|with|here|there|poverty|pain|darkness|luxury|shame|reality|between|times|"
+    r"today)\b)[a-z][\w'-]+|(?:a|an|the) (?:[\w-]+ ){0,3}(?:flat|house|village|town|city|apartment|"
+    r"farm|cabin|suburbs?|countryside|island|area|region|district|neighbou?rhood|boat|condo|uk|us|"
     r"usa|netherlands|philippines|midwest|mountains|coast))",
-    "relation": r"(?:older |younger |eldest |youngest |oldest |big |little |ex-|late |twin |"
-    r"middle |step-?|first |new )?(?:wife|husband|spouse|partner|fianc[eé]e?|girlfriend|boyfriend|"
-    r"son|daughter|mother|father|mom|mum|dad|brother|sister|grandmother|grandfather|grandma|"
-    r"grandpa|nephew|niece|aunt|uncle|cousin|baby|kid|child|mother-in-law|father-in-law|"
-    r"brother-in-law|sister-in-law|best friend|roommate|flatmate|dog|cat|puppy|kitten|horse|"
-    r"parrot|rabbit|hamster|pet|godson|goddaughter)",
+    "relation": r"(?:older |younger |eldest |youngest |oldest |big |little |ex-|late |twin |middle "
+    r"|step-?|first |new )?(?:wife|husband|spouse|partner|fianc[eé]e?|girlfriend|boyfriend|son|"
+    r"daughter|mother|father|mom|mum|dad|brother|sister|grandmother|grandfather|grandma|grandpa|"
+    r"nephew|niece|aunt|uncle|cousin|baby|kid|child|mother-in-law|father-in-law|brother-in-law|"
+    r"sister-in-law|best friend|roommate|flatmate|dog|cat|puppy|kitten|horse|parrot|rabbit|hamster|"
+    r"pet|godson|goddaughter)",
     "only_one": r"(?:wife|husband|spouse|partner|fianc[eé]e?|girlfriend|boyfriend|mother|father|"
     r"mom|mum|dad|best friend|mother-in-law|father-in-law)",
     "person": r"(?:boss|manager|team lead|tech lead|lead|developer|cto|ceo|cfo|coo|designer|"
-    r"accountant|lawyer|doctor|gp|dentist|therapist|landlord|landlady|teacher|supervisor|"
-    r"advisor|adviser|professor|client|product owner|scrum master|project manager|contact|"
-    r"mentor|coach|assistant|vet|agent|architect|line manager|admin|administrator|editor|"
-    r"publisher|neighbou?r)",
+    r"accountant|lawyer|doctor|gp|dentist|therapist|landlord|landlady|teacher|supervisor|advisor|"
+    r"adviser|professor|client|product owner|scrum master|project manager|contact|mentor|coach|"
+    r"assistant|vet|agent|architect|line manager|admin|administrator|editor|publisher|neighbou?r)",
     "count": r"(?:an?|one|two|three|four|five|six|seven|eight|\d{1,2}|twin|several)",
     "family": r"(?:kids?|children|sons?|daughters?|boys|girls|siblings|brothers?|sisters?|"
     r"grandchildren|grandkids|dogs?|cats?|puppy|puppies|kittens?|rabbits?|horses?|parrots?|"
@@ -58,36 +52,35 @@ FRAGMENTS = {
     "job": r"(?:engineer|developer|programmer|teacher|nurse|doctor|lawyer|attorney|paralegal|"
     r"designer|architect|accountant|consultant|manager|director|analyst|scientist|researcher|"
     r"professor|lecturer|student|writer|author|journalist|editor|translator|interpreter|"
-    r"photographer|artist|illustrator|musician|singer|actor|actress|chef|cook|baker|barista|"
-    r"waiter|waitress|carpenter|electrician|plumber|mechanic|welder|farmer|gardener|driver|pilot|"
-    r"sailor|soldier|officer|firefighter|paramedic|midwife|dentist|vet|veterinarian|pharmacist|"
-    r"therapist|psychologist|psychiatrist|physiotherapist|surgeon|biologist|chemist|physicist|"
-    r"mathematician|statistician|economist|historian|librarian|archaeologist|geologist|"
-    r"astronomer|freelancer|entrepreneur|founder|ceo|cto|cfo|investor|banker|broker|realtor|"
-    r"salesperson|sales rep|marketer|recruiter|administrator|sysadmin|devops|technician|"
-    r"technologist|specialist|coordinator|planner|strategist|tester|secretary|receptionist|"
-    r"tailor|hairdresser|barber|coach|trainer|instructor|tutor|professional|retiree|pensioner|"
-    r"widow|widower|veteran|immigrant|citizen|mom|mum|dad|mother|father|parent|homeowner|"
-    r"phd candidate|postdoc|intern|apprentice|trainee|freshman|sophomore|undergraduate|"
-    r"copywriter|blogger|youtuber|filmmaker|producer|animator|contractor|builder|surveyor|"
-    r"auditor|bookkeeper|cashier|clerk|curator|dietitian|nutritionist|educator|principal|"
-    r"social worker|caregiver|stay-at-home (?:mom|dad|parent)|vegan|vegetarian|pescatarian|"
-    r"muslim|christian|catholic|buddhist|hindu|atheist|celiac|coeliac|diabetic|night owl|"
-    r"early bird|morning person|night person|cat person|dog person|introvert|extrovert|"
-    r"non-smoker|smoker|teetotall?er|sommelier|broker)",
-    "illness": r"(?:asthma|diabetes|type (?:1|2|one|two) diabetes|adhd|add|dyslexia|"
-    r"c(?:o)?eliac disease|celiac|epilepsy|arthritis|migraines|high blood pressure|low blood "
-    r"pressure|hypertension|eczema|psoriasis|ibs|hay fever|tinnitus|autism|asperger's|ptsd|"
-    r"anemia|anaemia|crohn's(?: disease)?|multiple sclerosis|insomnia|sleep apn(?:o)?ea|"
-    r"vertigo|claustrophobia|a fear of \w+|(?:a|an) (?:[\w-]+ ){0,3}(?:allergy|intolerance|"
-    r"disability|pacemaker|heart condition|phobia|hearing aid)|(?:[\w-]+ ){0,3}allergies)",
+    r"photographer|artist|illustrator|musician|singer|actor|actress|chef|cook|baker|barista|waiter|"
+    r"waitress|carpenter|electrician|plumber|mechanic|welder|farmer|gardener|driver|pilot|sailor|"
+    r"soldier|officer|firefighter|paramedic|midwife|dentist|vet|veterinarian|pharmacist|therapist|"
+    r"psychologist|psychiatrist|physiotherapist|surgeon|biologist|chemist|physicist|mathematician|"
+    r"statistician|economist|historian|librarian|archaeologist|geologist|astronomer|freelancer|"
+    r"entrepreneur|founder|ceo|cto|cfo|investor|banker|broker|realtor|salesperson|sales rep|"
+    r"marketer|recruiter|administrator|sysadmin|devops|technician|technologist|specialist|"
+    r"coordinator|planner|strategist|tester|secretary|receptionist|tailor|hairdresser|barber|coach|"
+    r"trainer|instructor|tutor|professional|retiree|pensioner|phd candidate|postdoc|intern|"
+    r"apprentice|trainee|freshman|sophomore|undergraduate|copywriter|blogger|youtuber|filmmaker|"
+    r"producer|animator|contractor|builder|surveyor|auditor|bookkeeper|cashier|clerk|curator|"
+    r"dietitian|nutritionist|educator|principal|social worker|caregiver|sommelier)",
+    "trait": r"(?:widow|widower|veteran|immigrant|citizen|mom|mum|dad|mother|father|parent|"
+    r"homeowner|vegan|vegetarian|pescatarian|muslim|christian|catholic|buddhist|hindu|atheist|"
+    r"celiac|coeliac|diabetic|night owl|early bird|morning person|night person|cat person|dog "
+    r"person|introvert|extrovert|non-smoker|smoker|teetotall?er)",
+    "illness": r"(?:asthma|diabetes|type (?:1|2|one|two) diabetes|adhd|add|dyslexia|c(?:o)?eliac "
+    r"disease|celiac|epilepsy|arthritis|migraines|high blood pressure|low blood pressure|"
+    r"hypertension|eczema|psoriasis|ibs|hay fever|tinnitus|autism|asperger's|ptsd|anemia|anaemia|"
+    r"crohn's(?: disease)?|multiple sclerosis|insomnia|sleep apn(?:o)?ea|vertigo|claustrophobia|a "
+    r"fear of \w+|(?:a|an) (?:[\w-]+ ){0,3}(?:allergy|intolerance|disability|pacemaker|heart "
+    r"condition|phobia|hearing aid)|(?:[\w-]+ ){0,3}allergies)",
     "language": r"(?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|"
     r"ukrainian|czech|slovak|hungarian|romanian|bulgarian|greek|turkish|arabic|hebrew|persian|"
     r"farsi|hindi|urdu|bengali|tamil|telugu|punjabi|gujarati|mandarin|cantonese|chinese|japanese|"
     r"korean|vietnamese|thai|indonesian|malay|tagalog|swahili|yoruba|igbo|zulu|amharic|swedish|"
     r"norwegian|danish|finnish|icelandic|estonian|latvian|lithuanian|irish|welsh|catalan|basque|"
-    r"croatian|serbian|slovenian|albanian|afrikaans|british english|american english|"
-    r"british spelling|american spelling)",
+    r"croatian|serbian|slovenian|albanian|afrikaans|british english|american english|british "
+    r"spelling|american spelling)",
     "demonym": r"(?:american|british|english|scottish|welsh|irish|german|austrian|swiss|french|"
     r"spanish|italian|portuguese|dutch|belgian|polish|czech|slovak|hungarian|romanian|bulgarian|"
     r"greek|turkish|russian|ukrainian|swedish|norwegian|danish|finnish|canadian|australian|"
@@ -96,45 +89,41 @@ FRAGMENTS = {
     r"egyptian|moroccan|iranian|iraqi|israeli|lebanese|syrian|jewish|muslim|catholic|christian|"
     r"hindu|buddhist)",
     "act": r"(?:(?:use|adopt|go with|switch to|switch from|migrate|ship|store|deploy|release|"
-    r"support|"
-    r"host|rename|replace|stick (?:with|to)|standardi[sz]e|require|postpone|launch|target|split|"
-    r"stop (?:using|supporting)|publish|limit|not (?:use|support|ship|build|allow)|implement|"
+    r"support|host|rename|replace|stick (?:with|to)|standardi[sz]e|require|postpone|launch|target|"
+    r"split|stop (?:using|supporting)|publish|limit|not (?:use|support|ship|build|allow)|implement|"
     r"rewrite|port|hire|license|open[- ]source|deprecate|outsource|homeschool|get married)\b|"
     r"(?:move|keep|drop|write|build|run|base|make|remove|merge|call|name|put) "
     r"(?=[^?]{0,80}(?:(?-i:[A-Z][a-z])|\b(?:by default|only|all|every|instead of|"
-    r"always)\b))(?!going|it )"
-    r"\w)",
+    r"always)\b))(?!going|it )\w)",
     "standing": r"(?:use|answer|reply|respond|write|run|call|add|put|include|commit|push|merge|"
     r"deploy|delete|remove|ask|check|test|format|keep|give|show|explain|prefer|start|end|send|"
-    r"store|log|name|round|quote|cite|speak|address|assume|avoid|mention|suggest|recommend|"
-    r"create|make|touch|edit|change|tell|translate|convert|follow|sign|document|review|rebase|"
-    r"squash|pin|install|import|return|validate|share|book|order|generate|provide|refer|"
-    r"encrypt|back up|overwrite|hard-?code|expose|skip|propose|apologi[sz]e|summari[sz]e|output|"
-    r"print|type|wrap|lint|bump|tag|publish|upload|email|schedule|interrupt|talk|bring up|link|"
-    r"attach|sort|do|be (?:brief|concise|polite|formal|direct|honest))",
+    r"store|log|name|round|quote|cite|speak|address|assume|avoid|mention|suggest|recommend|create|"
+    r"make|touch|edit|change|tell|translate|convert|follow|sign|document|review|rebase|squash|pin|"
+    r"install|import|return|validate|share|book|order|generate|provide|refer|encrypt|back up|"
+    r"overwrite|hard-?code|expose|skip|propose|apologi[sz]e|summari[sz]e|output|print|type|wrap|"
+    r"lint|bump|tag|publish|upload|email|schedule|interrupt|talk|bring up|link|attach|sort|do|be "
+    r"(?:brief|concise|polite|formal|direct|honest))",
     "no_pep_talk": r"(?![^?]{0,120}\b(?:yourself|possible|important|matters|worth it|positive|"
-    r"success|"
-    r"strong|proud|alone|okay|closer|journey|everyone is|life is|nobody is)\b)",
+    r"success|strong|proud|alone|okay|closer|journey|everyone is|life is|nobody is)\b)",
     "project": r"(?:project|repo|repository|codebase|code base|team|company|app|application|"
-    r"service|organi[sz]ation|org|monorepo|library|package|product|startup|lab|school|"
-    r"department|household|family)",
+    r"service|organi[sz]ation|org|monorepo|library|package|product|startup|lab|school|department|"
+    r"household|family)",
     "part": r"(?:backend|back end|back-end|frontend|front end|front-end|server|database|api|app|"
-    r"application|site|website|service|cluster|pipeline|ci|build|docs|documentation|library|"
-    r"cli|client|bot|daemon|infrastructure|worker|queue|cache|game|plugin|codebase|project|"
-    r"production|staging|prod|repo|repository|system|platform|product|data warehouse)",
+    r"application|site|website|service|cluster|pipeline|ci|build|docs|documentation|library|cli|"
+    r"client|bot|daemon|infrastructure|worker|queue|cache|game|plugin|codebase|project|production|"
+    r"staging|prod|repo|repository|system|platform|product|data warehouse)",
     "tools": r"(?!(?:too|so|a lot|it|this|that|these|those|the|some|many|your|both|for|to|them|as|"
     r"in|on|only|every|all|more|less|much|a similar|the same|a different|each|our|my|no|one|up|him|"
-    r"her|what|whatever|"
-    r"something|anything|words|here)\b)[^\W\d_]",
+    r"her|what|whatever|something|anything|words|here)\b)[^\W\d_]",
 }
 
 NOT_NAMES = (
     r"(?!(?:mud|not|on|in|a|an|the|at|also|listed|spelled|spelt|missing|wrong|misspelled|being|"
-    r"going|now|written|there|here|too|very|so|by|to|for|nobody|no one|what|your|my|our|this|"
-    r"that|it|displayed|shown|changed|all|still|always|just|only|really|taken|used|cut|hard|"
-    r"long|short|unusual|common|rare|different|easy|difficult|empty|null|undefined|currently|"
-    r"correct|incorrect|next|first|last|legion|later|maybe|back|when|if|crazy|old|anytime|"
-    r"tomorrow|today|tonight|on|as|after|before|asap|again|and|or|stupid|paranoid|skeptical|"
-    r"whatever|names|out|up|over|lazy|weird|picky|biased|using|from|with|ok|okay|sorry|sure|"
-    r"glad|happy|sad|tired|busy|ready|done|fine|good|great|back|able|about|afk|lost|stuck)\b)"
+    r"going|now|written|there|here|too|very|so|by|to|for|nobody|no one|what|your|my|our|this|that|"
+    r"it|displayed|shown|changed|all|still|always|just|only|really|taken|used|cut|hard|long|short|"
+    r"unusual|common|rare|different|easy|difficult|empty|null|undefined|currently|correct|"
+    r"incorrect|next|first|last|legion|later|maybe|back|when|if|crazy|old|anytime|tomorrow|today|"
+    r"tonight|on|as|after|before|asap|again|and|or|stupid|paranoid|skeptical|whatever|names|out|up|"
+    r"over|lazy|weird|picky|biased|using|from|with|ok|okay|sorry|sure|glad|happy|sad|tired|busy|"
+    r"ready|done|fine|good|great|back|able|about|afk|lost|stuck)\b)"
 )
