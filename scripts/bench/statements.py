@@ -4,7 +4,7 @@ Each line of a set is a message and the parts of it that are worth keeping (none
 them). A kept statement is right if it is one of these parts or has one in it.
 
 - `own`: the rules were written with it.
-- `held_out`: written before the rules. At the first measurement 95 of 96 kept statements were right,
+- `held_out`: written before the rules. At the first measurement 95 of 96 kept ones were right,
   of 100 to keep (precision 0.990, recall 0.950).
 - `third`: written after the first rules, to break them. At the first measurement 45 of 47 were
   right, of 64 to keep (precision 0.957, recall 0.703).

@@ -125,7 +125,7 @@ _RULES = (
             r"avocate?|comptable|responsable|directrice|directeur) (?:est|s'appelle) (?:madame |"
             r"monsieur |m\. |mme )?(?-i:[A-ZÀ-Ý])[\w-]+<end>",
         ),
-        topic="{thing}",
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(

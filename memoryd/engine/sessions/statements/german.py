@@ -142,7 +142,7 @@ _RULES = (
             r"(?:meine?|unsere?) (?P<thing><person>) (?:ist|hei(?:ß|ss)t) (?:frau |herr |dr\. "
             r")?(?-i:[A-ZÄÖÜ])[\w-]+<end>",
         ),
-        topic="{thing}",
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(

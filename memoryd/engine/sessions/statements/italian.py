@@ -120,7 +120,7 @@ _RULES = (
             r"<my> (?P<thing>capo|responsabile|manager|medico|dentista|avvocat[oa]|commercialista) "
             r"(?:è|si chiama) (?:la |il |dottoressa |dottor |signora? )*(?-i:[A-ZÀ-Ý])[\w-]+<end>",
         ),
-        topic="{thing}",
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(

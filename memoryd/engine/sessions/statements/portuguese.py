@@ -125,7 +125,7 @@ _RULES = (
             r"diretora?|orientadora?) (?:é|se chama|chama-se) (?:a |o |senhora? |dra?\. "
             r")*(?-i:[A-ZÀ-Ý])[\w-]+<end>",
         ),
-        topic="{thing}",
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(

@@ -122,7 +122,7 @@ _RULES = (
             r"supervisora?|casero|directora?) (?:es|se llama) (?:la |el |señora? |doña |don "
             r")*(?-i:[A-ZÀ-Ý])[\w-]+<end>",
         ),
-        topic="{thing}",
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(

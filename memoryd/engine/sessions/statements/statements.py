@@ -120,7 +120,9 @@ class _Reading:
             before, clause = masked[:start], masked[asked.end() : clauses.end]
             if self._language.condition.search(before) or is_of_this_moment(self._language, clause):
                 continue
-            made = self._made(self._rule_at(asked.end()), asked.end(), clauses.end)
+            # After "dass" a German verb is last: such a clause is read with its request only.
+            first = asked.start() if asked.group().endswith("dass ") else asked.end()
+            made = self._made(self._rule_at(asked.end()), first, clauses.end)
             return [made] if made is not None else []
         return []
 

@@ -9,20 +9,20 @@ DEADLINE = "deadline:"
 _BEGINNING = re.compile(
     r"\W+|(?:a|an|the|my|our|this|der|die|das|den|dem|des|zur|zum|ein|eine|mein|meine|le|la|les|"
     r"une?|du|des|de|el|los|las|del|una|il|lo|gli|della|o|os|as|um|uma|da|do|for|of|für|pour|para|"
-    r"per)\s+|(?:l|d|dell)'",
+    r"i|kein|keine|keinen|per)\s+|(?:l|d|dell)'",
     re.IGNORECASE,
 )
 _END = re.compile(
-    r"(?:\s+(?:too|a lot|so much|very much|as well|though|auch|aussi|también|anche|"
-    r"também|mucho|molto|muito))?[^\w)+#]*$",
+    r"(?:\s+(?:too|a lot|so much|very much|as well|though|auch|aussi|también|anche|também|mucho|"
+    r"molto|muito))?[^\w)+#]*$",
     re.IGNORECASE,
 )
 _DATES = re.compile(  # words for a deadline, which is named by what is due then
-    r"\b(?:deadline|(?:due|release|launch|submission|closing|go-live|cut-?off) date|cut-?off|"
-    r"abgabetermin|abgabedatum|abgabe|frist|stichtag|einsendeschluss|termin|date (?:limite|butoir)|"
-    r"date de (?:rendu|livraison|remise)|échéance|fecha (?:límite|tope)|fecha de (?:entrega|"
-    r"lanzamiento)|plazo|entrega|scadenza|data di consegna|data limite|termine|consegna|prazo(?: "
-    r"final| limite)?|data de entrega|data final)\b",
+    r"\b(?:deadline|(?:due|submission|closing|cut-?off) date|cut-?off|abgabetermin|abgabedatum|"
+    r"abgabe|frist|stichtag|einsendeschluss|termin|date (?:limite|butoir)|date de (?:rendu|"
+    r"livraison|remise)|échéance|fecha (?:límite|tope)|fecha de (?:entrega|lanzamiento)|plazo|"
+    r"entrega|scadenza|data di consegna|data limite|termine|consegna|prazo(?: final| limite)?|data "
+    r"de entrega|data final)\b",
     re.IGNORECASE,
 )
 

@@ -215,10 +215,10 @@ PERSONAL = (
     ),
     Rules(
         (
-            r"(?:my|our) (?:\w+ ){0,2}?(?P<thing><person>)(?:'s| is)(?: called| named)? "
+            r"(?:my|our) (?P<thing>(?:\w+ ){0,2}?<person>)(?:'s| is)(?: called| named)? "
             r"(?-i:[A-Z])[\w'-]+",
         ),
-        topic="{thing}",
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(

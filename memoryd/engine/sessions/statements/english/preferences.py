@@ -76,7 +76,8 @@ STANDING = (
             r"(?:please )?(?:always )?(?:answer|reply|respond|speak|write|talk|use)(?: to me| "
             r"me)?(?: only| always)?(?: in)? <language>(?: spelling)? (?=[^?]{0,30}(?:from now on|"
             r"always|in future))",
-            r"(?:please )?always (?:answer|reply|respond|speak|write|talk)(?: to me| me)? in \w",
+            r"(?:please )?always (?:answer|reply|respond|speak|write|talk)(?: to me| me)? in "
+            r"<language>\b",
             r"(?:from now on|going forward|in future|in the future|henceforth|from here on),? "
             r"(?:please )?(?:always )?(?:only )?(?:answer|reply|respond|speak|write|talk|use)(?: "
             r"to me| me)?(?: only)?(?: in)? (?:plain |simple )?<language>",
