@@ -223,7 +223,7 @@ class Client:
         self, session_id: str | None = None, max_turns: int | None = None
     ) -> Window:
         """The last messages of a session, oldest first."""
-        given = {"max_turns": max_turns}
+        given = {"max_turns": max_turns, "window_only": True}
         return cast(Window, await self._session_tool("get_context", session_id, given))
 
     async def clear_context_window(self, session_id: str | None = None) -> Cleared:

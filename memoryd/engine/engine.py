@@ -140,14 +140,15 @@ class Engine:
         recall = Recall(parts, search, listing, self.working_memories, durable)
         self.recall = recall.recall
 
-        records, facts = Records(parts, memories, updates), Facts(parts, memories, updates)
-        self.compaction = Compaction(parts, records, self.notes, facts, durable)
+        self.records = Records(parts, memories, updates)
+        facts = Facts(parts, memories, updates)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, durable)
 
         self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn
         self.context_window = windows.window
         self.clear_window = windows.clear
-        self.sessions = Sessions(parts, records, windows, self.compaction, recall)
+        self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
         return windows
 
     @property

@@ -1,7 +1,8 @@
 """What a message states as lasting: names, preferences, decisions, dates and requests to remember.
 
-Rules without a model: they are exact rather than complete. A sentence that could be meant otherwise is
-left out, because a wrong fact is shown again and again, and a missed one is still in the archive.
+Rules without a model: they are exact rather than complete. A sentence that could be meant otherwise
+is left out, because a wrong fact is shown again and again, while a missed one is still in the
+archive.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ AUTHOR = "The user"
 
 _MACHINES = frozenset({"assistant", "ai", "bot", "system", "tool", "model"})
 _CONTEXT = re.compile(  # a clause before a statement that says when it holds
-    r"(?:^|(?<=[,.]\s))(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|cuando|per|"
+    r"(?:^|(?<=[,.]\s))(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|"
+    r"cuando|per|"
     r"quando|nel|em)\s[^,]{2,50},\s*$",
     re.IGNORECASE,
 )
@@ -74,8 +76,10 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
 
 
 def _before_tasks(said: list[Sentence]) -> Iterator[tuple[Sentence, bool]]:
-    """The sentences that speak for their author. What follows a request to translate, to write or to
-    play a role may be its material: then only requests to remember count, or nothing at all."""
+    """The sentences that speak for their author, and whether only requests to remember count.
+
+    What follows a request to translate, to write or to play a role may be its material.
+    """
     only_explicit = False
     for sentence in said:
         if any(_is_task(sentence.masked, language) for language in _languages()):
@@ -116,7 +120,9 @@ class _Reading:
             before, clause = masked[:start], masked[asked.end() : clauses.end]
             if self._language.condition.search(before) or is_of_this_moment(self._language, clause):
                 continue
-            made = self._made(self._rule_at(asked.end()), asked.end(), clauses.end)
+            # After "dass" a German verb is last: such a clause is read with its request only.
+            first = asked.start() if asked.group().endswith("dass ") else asked.end()
+            made = self._made(self._rule_at(asked.end()), first, clauses.end)
             return [made] if made is not None else []
         return []
 
@@ -147,7 +153,7 @@ class _Reading:
     ) -> Statement | None:
         if matched is not None and (context := _CONTEXT.search(self._sentence.text[:start])):
             start = context.start()
-        said = self._sentence.text[start:end].strip(" ,;:-–—(*_")
+        said = self._sentence.text[start:end].strip(" ,;:-\u2013\u2014(*_")
         if not MIN_WORDS <= len(said.split()) or len(said) > MAX_LENGTH or not _LETTER.search(said):
             return None
         text = f"{self._author}: {said[0].upper()}{said[1:]}" + ("" if said[-1] in ".!?…" else ".")
