@@ -205,6 +205,8 @@ _RULES = (
             r"(?:la|notre|ma) (?P<thing>(?:date limite|date de rendu|date butoir|deadline|échéance|"
             r"date de livraison|date de remise)(?: (?:pour|du|de|des) [\w' -]{2,50}?)?) (?:est|"
             r"c'est)(?: fixée?)? (?:<date>|(?:le )?<day>)",
+            r"(?:je dois|nous devons|on doit) (?:rendre|livrer|envoyer|déposer) (?P<thing>[\w' "
+            r"-]{2,50}?) (?:pour |avant |d'ici )?<date>",
             r"(?:le|la|mon|ma|notre) (?P<thing>[\w' -]{2,50}?) (?:est à rendre|doit être "
             r"(?:rendue?|livrée?|terminée?|prête?|envoyée?|finie?|déposée?)) (?:pour |avant |d'ici "
             r")?(?:<date>)",

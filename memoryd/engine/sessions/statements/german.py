@@ -149,6 +149,7 @@ _RULES = (
         (
             r"ich bin <very>(?:eine? )?<trait><end>",
             r"ich bin <very>(?:gegen|auf) (?!dich|deine|montage|dumm)[\w -]{2,40} allergisch",
+            r"ich vertrage <very>kein(?:e|en)? \w",
             r"ich bin <very>allergisch (?:gegen|auf) (?!dich|deine|montage|dumm)\w",
             r"ich (?:bin|lebe|esse|ernähre mich) <very>(?:vegan|vegetarisch|glutenfrei|halal|"
             r"koscher|laktose-?intolerant|farbenblind|schwerhörig|taub|blind|linkshändig)<end>",
@@ -239,6 +240,9 @@ _RULES = (
             r"stichtag|einsendeschluss|abgabedatum|termin)(?: (?:für|der|des|zur|zum) [\w "
             r"-]{2,50}?)?) (?:ist|endet|läuft|fällt)(?: bis| auf| am| der| den| zum)* (?:<date>|"
             r"<day>)",
+            r"(?:ich muss|wir müssen) (?:die |den |das |meine?n? |unsere?n? )?(?P<thing>[\w "
+            r"-]{2,50}?) (?:bis|am)(?: zum| spätestens)* <date> (?:abgeben|einreichen|fertig|"
+            r"liefern|abliefern)",
             r"(?:die |der |das |unsere? |meine? )(?P<thing>[\w -]{2,50}?) (?:muss|müssen|ist|sind) "
             r"(?:bis|am)(?: zum| spätestens)* (?:<date>)[\w .]{0,20}(?:fertig|abgegeben|"
             r"eingereicht|fällig|abgeschlossen|geliefert)",

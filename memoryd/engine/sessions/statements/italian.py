@@ -201,6 +201,7 @@ _RULES = (
             r"(?:la|il|nostra|mia) (?P<thing>(?:scadenza|data di consegna|data limite|deadline|"
             r"termine|consegna)(?: (?:per|del|della|di|dell') ?[\w' -]{2,50}?)?) (?:è|scade|è "
             r"fissata? per) (?:<date>|<day>)",
+            r"(?:devo|dobbiamo) consegnare (?P<thing>[\w' -]{2,50}?) (?:entro )?<date>",
             r"(?:la|il|mia|mio) (?P<thing>[\w' -]{2,50}?) (?:va consegnat[oa]|deve essere "
             r"(?:consegnat[oa]|pront[oa]|finit[oa])|scade) (?:entro |per )?(?:<date>)",
         ),

@@ -205,6 +205,7 @@ _RULES = (
             r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>(?:prazo(?: final| limite)?|data limite|data "
             r"de entrega|deadline|entrega|data final)(?: (?:de|do|da|para|para a|para o) [\w "
             r"-]{2,60}?)?) (?:é|termina|vence|acaba)(?: em| no| na| a)? (?:<date>|<day>)",
+            r"(?:tenho|temos) (?:que|de) entregar (?P<thing>[\w -]{2,50}?) (?:até |no |em )?<date>",
             r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>[\w -]{2,50}?) (?:deve ser entregue|tem de "
             r"estar pront[oa]|tem que estar pront[oa]|precisa estar pront[oa]|deve estar pront[oa]|"
             r"precisa ser entregue)(?: até| em| no| a| antes de)* (?:<date>)",

@@ -203,6 +203,7 @@ _RULES = (
             r"(?:la|el|nuestr[oa]|mi) (?P<thing>(?:fecha límite|fecha tope|fecha de entrega|plazo|"
             r"deadline|fecha de lanzamiento|entrega)(?: (?:de|del|para|de la) [\w -]{2,50}?)?) "
             r"(?:es|termina|vence|acaba|está fijad[oa] para) (?:<date>|(?:el )?<day>)",
+            r"(?:tengo|tenemos) que entregar (?P<thing>[\w -]{2,50}?) (?:antes del? )?<date>",
             r"(?:la|el|nuestr[oa]|mi) (?P<thing>[\w -]{2,50}?) (?:hay que entregarl[oa]|se entrega|"
             r"debe entregarse|tiene que estar (?:list[oa]|terminad[oa])|debe estar list[oa])(?: "
             r"para| antes del?)? (?:<date>)",

@@ -120,6 +120,8 @@ class _Reading:
             before, clause = masked[:start], masked[asked.end() : clauses.end]
             if self._language.condition.search(before) or is_of_this_moment(self._language, clause):
                 continue
+            if clauses.begins_with_question and self._language.doubt.search(clause):
+                continue
             # After "dass" a German verb is last: such a clause is read with its request only.
             first = asked.start() if asked.group().endswith("dass ") else asked.end()
             made = self._made(self._rule_at(asked.end()), first, clauses.end)

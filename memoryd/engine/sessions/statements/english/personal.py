@@ -158,7 +158,8 @@ PERSONAL = (
             r"i <very>teach [\w ]+(?:at|in|to)\b",
             r"i (?:run|own|manage|lead|founded) (?:an?|the|my own) (?:[\w-]+ ){0,4}(?:company|shop|"
             r"store|business|restaurant|bakery|café|cafe|farm|agency|studio|team|startup|school|"
-            r"firm|clinic|practice|hotel|bar|gym|blog|department|salon)\b",
+            r"firm|clinic|practice|hotel|hostel|museum|library|warehouse|theatre|theater|kitchen|"
+            r"garage|bar|gym|blog|department|salon)\b",
         ),
         topic="user.job",
         confidence=0.85,
@@ -191,7 +192,8 @@ PERSONAL = (
             r"colou?r-?blind|\d{1,3}(?: years old| months old)?<end>|an? (?:[\w-]+ ){0,3}(?:<job>|"
             r"<trait>)|from <cap>|<demonym>)",
             r"(?:my|our) (?:<relation>|kids|children|parents) (?:<very>)(?:uses? a wheelchair|"
-            r"ha(?:s|ve) <illness>|works? (?:as|at|for) |lives? in <place>|speaks? <language>)",
+            r"ha(?:s|ve) <illness>|works? (?:as|at|for) |lives? (?:in <place>|with (?:us|me)\b)|"
+            r"speaks? <language>)",
             r"(?:my|our) <relation>(?:'s)? birthday is (?:on |in )?<date>",
             r"(?:i|we|<ive> got|we've got) (?:have )?<count> (?:[\w-]+ ){0,2}<family><end>",
             r"(?:i|we) have <count> (?:[\w-]+ ){0,2}<family>,? (?:named|called|aged|ages|"
@@ -262,6 +264,9 @@ PERSONAL = (
             r"i use (?:an? )?[\w.+#-]+(?: [\w.+#-]+){0,2} (?:for everything|as my|every day|daily|"
             r"for (?:all|most)(?: of)? my|at work|on (?:all )?my)\b",
             r"i run <cap> on (?:all )?my\b",
+            r"i use (?:an? )?(?:[\w-]+ ){0,3}(?:keyboard|mac|macbook(?: pro| air)?|iphone|android|"
+            r"thinkpad|chromebook|linux|windows|macos|ubuntu|wheelchair|hearing aids?|screen "
+            r"reader)<end>",
             r"i (?:go|have|do|play|take|run|swim|train|meet|teach|visit|practi[sc]e|work out|"
             r"volunteer)[\w' -]{0,40} (?:every|each) (?:<day>|morning|week|weekday|weekend|month|"
             r"summer|other|second)",

@@ -89,7 +89,8 @@ STANDING = (
     Rules(
         (
             r"(?:please )?(?:always|never|don'?t ever|do not ever) <standing> (?!mind|again|up\b|"
-            r"us\b|me (?:smile|laugh|happy|feel))(?![^?]{0,80}\b(?:them|it|(?:this|that)[.!]*$))\S",
+            r"us\b|me (?:smile|laugh|happy|feel))(?![^?,]{0,80}\b(?:them|it|(?:this|"
+            r"that)[.!]*$))\S",
             r"(?:from now on|going forward|from here on|henceforth|from today on),? (?:please "
             r")?(?!we'll see|we will see|things|i'?ll|i will|i'?m |i am )\S",
             r"in (?:the )?future,? (?:please )(?:don'?t |do not |only |always |never "

@@ -17,6 +17,9 @@ PROJECT = (
             r")?(?:chose|chosen|picked|selected) (?!it|this|that|the|up|out|you|your|to)(?:<cap>|Q|"
             r"[^?]{2,60} (?:for|as|instead of|over) )",
             r"(?:the|our) (?:final )?(?:decision|agreement|consensus) (?:is|was) (?:to|that) \w",
+            r"(?:we|our team|the team)(?:'ve| have| has)? (?:just |recently |finally )?(?:moved|"
+            r"switched|migrated) (?:everything )?(?:over )?(?:from [\w .]{2,30} )?(?:over )?to "
+            r"(?!<day>|<month>)<cap>",
             r"it (?:was|has been|is) (?:decided|agreed) (?:that|to) \w",
             r"decision: \S",
             r"we(?:'re| are) (?:going with|sticking with|standardi[sz]ing on|switching to|moving "
@@ -48,7 +51,7 @@ PROJECT = (
             r"(?P<thing>[\w' -]{2,50}?) (?:by|on|before) <date>",
             r"we(?:'re| are| will)? (?:launch|ship|release|go live|launching|shipping|releasing|"
             r"going live) (?P<thing>)[\w ]{0,20}on <date>",
-            r"(?:my|our) (?P<thing>(?:[\w-]+ ){0,2}(?:flight|wedding|exam|appointment|surgery|"
+            r"(?:my|our|the) (?P<thing>(?:[\w-]+ ){0,2}(?:flight|wedding|exam|appointment|surgery|"
             r"interview|anniversary|trip|conference|graduation|move|defen[cs]e|marathon|"
             r"launch))(?:'s| is| takes place| happens)(?: scheduled| planned| set)?(?: on| for)? "
             r"<date>",
@@ -96,6 +99,7 @@ PROJECT = (
             r"(?:our|the) (?:main|default|release|development|production) branch is (?:called |"
             r"named )?(?!broken|red|green|down|failing|not|ahead|behind|protected now)[\w`Q]",
             r"(?:all )?(?:unit |integration )?tests (?:go|live|are|belong) (?:in|into|under) \S",
+            r"all (?:of )?our [\w ]{2,30} (?:are|is) (?:in|on|at|written|stored|hosted)\b",
             r"all (?:[\w-]+ ){1,4}(?:must|have to|need to|should|shall|are to) (?:be|have|use|go|"
             r"follow|pass|include|contain|end|start|come)\b",
             r"every (?:[\w-]+ ){1,3}(?:must|has to|needs to) (?:be|have|use|go|follow|pass|"
