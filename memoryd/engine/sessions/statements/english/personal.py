@@ -15,6 +15,10 @@ PERSONAL = (
             rf"|most people )*calls? me {NOT_NAMES}(?:<name>)(?=\s*(?:$|[^\w\s]|(?:instead|and|but|"
             rf"from|because|not|for short)\b))",
             r"(?:please )?(?:address|refer to) me as <name>",
+            rf"(?:(?<=hi,\s)|(?<=hey,\s)|(?<=hello,\s)|(?<=hi\s)|(?<=hey\s)|(?<=hello\s)|"
+            rf"(?<=hi!\s)|(?<=hello!\s))<im> {NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)<end>",
+            rf"<im> {NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)[,.!] (?:it's )?(?:nice|pleased|"
+            rf"good) to meet",
             rf"i(?: usually| mostly)? go by (?:the name |the nickname )?(?:of )?{NOT_NAMES}<name>",
             rf"<im> (?:called|named) {NOT_NAMES}<name>",
             rf"<im> {NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)(?: <cap>)?,? (?:and <im> |and "
@@ -74,6 +78,7 @@ PERSONAL = (
         topic="user.origin",
         confidence=0.85,
     ),
+    Rules((r"(?:i|we) <very>live (?:in|on|near) <dwelling>\b",)),
     # Without a topic: one moves to another language or database, too.
     Rules((r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?!<day>|<month>)<cap>",)),
     Rules(
@@ -232,7 +237,7 @@ PERSONAL = (
             r"c(?:o)?eliac|diabetic|dyslexic|colou?r[- ]?blind|left[- ]handed|deaf|hard of hearing|"
             r"blind|autistic|epileptic|asthmatic|gluten[- ]free|dairy[- ]free)<end>",
             r"i (?:<very>)(?:have|suffer from) (?:severe |mild |chronic |bad )?<illness>",
-            r"(?:i was|<ive> been) (?:recently |just )?diagnosed with \w",
+            r"(?:i was|<ive> been) (?:recently |just )?diagnosed with (?!it|this|that|them)\w",
             r"i (?:can'?t|cannot|can not|don'?t) have (?:any )?(?:caffeine|dairy|gluten|nuts|"
             r"alcohol|sugar|lactose|soy|eggs|meat|wheat|seafood|shellfish|salt|pork)\b",
             r"we(?:'re| are) (?:<very>)(?:vegans?|vegetarians?|pescatarians?)<end>",

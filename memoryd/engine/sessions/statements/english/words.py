@@ -30,9 +30,9 @@ FRAGMENTS = {
     r"middle)\b(?! of <cap>))(?:(?:the )?(?:<cap>)|\d+ \w|(?!(?:a|an|the|fear|hope|peace|harmony|"
     r"constant|dreams?|denial|hell|chaos|interesting|sin|this|that|my|your|different|another|such|"
     r"one|it|and|for|with|here|there|poverty|pain|darkness|luxury|shame|reality|between|times|"
-    r"today)\b)[a-z][\w'-]+|(?:a|an|the) (?:[\w-]+ ){0,3}(?:flat|house|village|town|city|apartment|"
-    r"farm|cabin|suburbs?|countryside|island|area|region|district|neighbou?rhood|boat|condo|uk|us|"
-    r"usa|netherlands|philippines|midwest|mountains|coast))",
+    r"today)\b)[a-z][\w'-]+|the (?:uk|us|usa|netherlands|philippines|midwest))",
+    "dwelling": r"(?:a|an|the) (?:[\w-]+ ){0,3}(?:flat|house|village|town|city|apartment|farm|"
+    r"cabin|suburbs?|countryside|island|area|region|district|boat|condo|mountains|coast)",
     "relation": r"(?:older |younger |eldest |youngest |oldest |big |little |ex-|late |twin |middle "
     r"|step-?|first |new )?(?:wife|husband|spouse|partner|fianc[eé]e?|girlfriend|boyfriend|son|"
     r"daughter|mother|father|mom|mum|dad|brother|sister|grandmother|grandfather|grandma|grandpa|"
@@ -104,7 +104,9 @@ FRAGMENTS = {
     r"lint|bump|tag|publish|upload|email|schedule|interrupt|talk|bring up|link|attach|sort|do|be "
     r"(?:brief|concise|polite|formal|direct|honest))",
     "no_pep_talk": r"(?![^?]{0,120}\b(?:yourself|possible|important|matters|worth it|positive|"
-    r"success|strong|proud|alone|okay|closer|journey|everyone is|life is|nobody is)\b)",
+    r"success|strong|proud|alone|okay|closer|journey|everyone is|life is|nobody is|article|word "
+    r"count|persona|passages?|instructions|story|essay|prompt|character|contents?|chapter|scene|"
+    r"audience|goal is|task)\b)",
     "project": r"(?:project|repo|repository|codebase|code base|team|company|app|application|"
     r"service|organi[sz]ation|org|monorepo|library|package|product|startup|lab|school|department|"
     r"household|family)",
