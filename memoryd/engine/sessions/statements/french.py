@@ -59,7 +59,7 @@ _RULES = (
         topic="user.birthday",
         confidence=0.95,
     ),
-    Rules((r"j'ai \d{1,3} ans<end>",), topic="user.age", confidence=0.85),
+    Rules((r"j'ai \d{1,3} ans(?! de)<end>",), topic="user.age", confidence=0.85),
     Rules(
         (
             r"(?:j'habite|je vis|j'habite <very>|nous habitons|nous vivons|on habite|on vit)(?: "
@@ -145,7 +145,7 @@ _RULES = (
     ),
     Rules(
         (
-            r"je préfère <very>(?P<rest><object>)",
+            r"je préfère <very>(?!\w+(?:er|ir|re)[.! ]*$)(?P<rest><object>)",
             r"j'(?:aime|adore) <very>(?P<rest>(?:l'|la |le |les |un |une |faire |lire |courir |"
             r"voyager|cuisiner|le fait )(?!(?:<made>)\b)\w)",
             r"je (?:déteste|hais|ne supporte pas|n'aime pas|n'aime pas du tout) "
@@ -269,5 +269,6 @@ TABLE = Table(
     r"rédaction)|voici (?:le|la|mon|ma|un|une) (?:texte|mail|lettre|brouillon|histoire|article|"
     r"message)|comment (?:dit|écrit)-on|comment on dit)",
     first_person=r"je|j'\w+|moi|me|m'\w+|mon|ma|mes",
+    typical=r"je|le|la|les|et|est|nous|mon|ma|pas|on",
     fragments=_FRAGMENTS,
 )

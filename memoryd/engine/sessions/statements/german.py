@@ -309,5 +309,6 @@ TABLE = Table(
     r"sätze|aufsatz)|verbessere?|hier ist (?:der|die|das|mein|meine|ein|eine) (?:text|mail|brief|"
     r"entwurf|geschichte|artikel)|wie sagt man|wie schreibt man)",
     first_person=r"ich|mich|mir|mein|meine|meinen|meiner|meinem|meines",
+    typical=r"ich|der|die|das|und|ist|wir|nicht|mein|meine",
     fragments=_FRAGMENTS,
 )

@@ -93,5 +93,6 @@ TABLE = Table(
     r"essay|draft|letter|story|article|paragraph|transcript|conversation|prompt)|what does|given "
     r"the following|based on the following|read the following|the following)",
     first_person=r"i|i'?m|i'?ve|me|my|mine|myself",
+    typical=r"the|i|my|we|is|are|and|of|to",
     fragments=FRAGMENTS,
 )

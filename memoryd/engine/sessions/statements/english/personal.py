@@ -80,7 +80,12 @@ PERSONAL = (
     ),
     Rules((r"(?:i|we) <very>live (?:in|on|near) <dwelling>\b",)),
     # Without a topic: one moves to another language or database, too.
-    Rules((r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?!<day>|<month>)<cap>",)),
+    Rules(
+        (
+            r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?!<day>|<month>|"
+            r"<stage>)<cap>",
+        )
+    ),
     Rules(
         (
             r"<im> (?:a |an )?<demonym><end>",
@@ -200,7 +205,8 @@ PERSONAL = (
             r"ha(?:s|ve) <illness>|works? (?:as|at|for) |lives? (?:in <place>|with (?:us|me)\b)|"
             r"speaks? <language>)",
             r"(?:my|our) <relation>(?:'s)? birthday is (?:on |in )?<date>",
-            r"(?:i|we|<ive> got|we've got) (?:have )?<count> (?:[\w-]+ ){0,2}<family><end>",
+            r"(?:i|we|<ive> got|we've got) (?:have )?<count> (?:[\w-]+ ){0,2}<family>(?=\s*(?:$|"
+            r"[^\w\s]|(?:and|but|who|with|together|from)\b))",
             r"(?:i|we) have <count> (?:[\w-]+ ){0,2}<family>,? (?:named|called|aged|ages|"
             r"(?-i:[A-Z]))",
             r"(?:i|we) have <count> (?:[\w-]+ ){0,2}(?:<family>|dog|cat|pet|goldfish|bird)s? "

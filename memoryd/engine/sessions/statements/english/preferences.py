@@ -51,7 +51,7 @@ PREFERENCES = (
         (
             r"i (?:always|never|only|usually|mostly|typically) (?:eat|drink|smoke|use|fly|travel|"
             r"wear|buy|watch|cook|sleep|order|pay|commute|shop|take (?:my|the (?:train|bus|"
-            r"stairs)))\b",
+            r"stairs)))\b(?! (?:the (?:wrong|same)|time)\b)",
             r"i (?:don'?t|do not|can'?t|cannot|can not) (?:eat|drink|smoke|consume|celebrate|drive|"
             r"tolerate|speak) (?!anything|another|much|all|any more|now|that|this|it|more|enough|"
             r"to|up|out|for|at|about|and)\w",

@@ -19,7 +19,7 @@ PROJECT = (
             r"(?:the|our) (?:final )?(?:decision|agreement|consensus) (?:is|was) (?:to|that) \w",
             r"(?:we|our team|the team)(?:'ve| have| has)? (?:just |recently |finally )?(?:moved|"
             r"switched|migrated) (?:everything )?(?:over )?(?:from [\w .]{2,30} )?(?:over )?to "
-            r"(?!<day>|<month>)<cap>",
+            r"(?!<day>|<month>|<stage>)<cap>",
             r"it (?:was|has been|is) (?:decided|agreed) (?:that|to) \w",
             r"decision: \S",
             r"we(?:'re| are) (?:going with|sticking with|standardi[sz]ing on|switching to|moving "
@@ -70,12 +70,14 @@ PROJECT = (
             r"(?:<very>)(?:uses?|follows?|deploys? (?:to|with|via|on)|runs? on|targets?|is built "
             r"(?:with|on|in)|is written in|standardi[sz]es on|practi[sc]es?) <tools>",
             r"we (?:always|never|only) (?:squash|merge|rebase|review|deploy|use|write|commit|tag|"
-            r"release|test|format|run|meet|ship|pin|branch|document|lint|buy|eat|fly)\b",
+            r"release|test|format|run|meet|ship|pin|branch|document|lint|buy|eat|fly)\b(?! (?:that|"
+            r"this|it|the|them|into|out|to))",
             r"(?:our|the) <part> (?:only (?:accepts|supports|allows|works with|runs on)|requires) "
             r"\w",
             r"(?:our|the|my) (?:\w+ ){0,2}(?:url|endpoint|server|repo|repository|wiki|port|domain|"
             r"website|blog|ip|ip address|homepage|portfolio)(?: address)?(?: is| lives)(?: "
-            r"located)?(?: at| on| in)? (?=https?://|port \d|\d{2,}|[\w-]+\.[a-z]{2,})\S",
+            r"located)?(?: at| on| in)? (?=https?://|port \d|\d{1,3}\.\d|\d{4,5}\b(?!%)|"
+            r"[\w-]+\.[a-z]{2,})\S",
             r"(?:our|the) (?:\w+ ){0,2}budget (?:for [\w ]{2,40} )?is [^\d?]{0,20}\d",
             r"(?:the|our|my|we have|there is|there's) [\w' -]{2,50}? (?:is |are |meets? |happens? "
             r")?(?:every|each) (?:<day>|day at|week|weekday|other|second|month|morning)\b",

@@ -21,11 +21,11 @@ FRAGMENTS = {
     # What a liking may be about: nothing at hand, nothing of this conversation.
     "object": r"(?!(?:it|its|it's|\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day|not to (?:say|"
     r"answer|talk|discuss|comment|share)|that|this|these|those|you|your|yours|the|how|what|where|"
-    r"when|who|why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|to "
-    r"(?:think|see|say|know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|point|have|"
-    r"help|get|do|learn more|start|make|try|explore|create|keep|share|find|focus|discuss|talk|not)|"
-    r"to(?=\s*(?:\W|$))|seeing|hearing|knowing|being able|having|getting|doing|making|sharing|us|"
-    r"one|none|more|some|something|anything|another|our|my (?:life|job))\b)\S",
+    r"when|who|why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|waiting|"
+    r"to (?:wait|think|see|say|know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|"
+    r"point|have|help|get|do|learn more|start|make|try|explore|create|keep|share|find|focus|"
+    r"discuss|talk|not)|to(?=\s*(?:\W|$))|seeing|hearing|knowing|being able|having|getting|doing|"
+    r"making|sharing|us|one|none|more|some|something|anything|another|our|my (?:life|job))\b)\S",
     "place": r"(?!(?:the |a )?(?:city|downtown|area|city cent\w+|neighbou?rhood|region|same|"
     r"middle)\b(?! of <cap>))(?:(?:the )?(?:<cap>)|\d+ \w|(?!(?:a|an|the|fear|hope|peace|harmony|"
     r"constant|dreams?|denial|hell|chaos|interesting|sin|this|that|my|your|different|another|such|"
@@ -33,6 +33,7 @@ FRAGMENTS = {
     r"today)\b)[a-z][\w'-]+|the (?:uk|us|usa|netherlands|philippines|midwest))",
     "dwelling": r"(?:a|an|the) (?:[\w-]+ ){0,3}(?:flat|house|village|town|city|apartment|farm|"
     r"cabin|suburbs?|countryside|island|area|region|district|boat|condo|mountains|coast)",
+    "stage": r"(?:plan|room|step|chapter|phase|part|page|level|version|section)\b",
     "relation": r"(?:older |younger |eldest |youngest |oldest |big |little |ex-|late |twin |middle "
     r"|step-?|first |new )?(?:wife|husband|spouse|partner|fianc[eé]e?|girlfriend|boyfriend|son|"
     r"daughter|mother|father|mom|mum|dad|brother|sister|grandmother|grandfather|grandma|grandpa|"
