@@ -148,6 +148,7 @@ _RULES = (
             r"je préfère <very>(?!\w+(?:er|ir|re)[.! ]*$)(?P<rest><object>)",
             r"j'(?:aime|adore) <very>(?P<rest>(?:l'|la |le |les |un |une |faire |lire |courir |"
             r"voyager|cuisiner|le fait )(?!(?:<made>)\b)\w)",
+            r"j'ai horreur (?:de |du |des |d')(?P<rest><object>)",
             r"je (?:déteste|hais|ne supporte pas|n'aime pas|n'aime pas du tout) "
             r"<very>(?P<rest><object>)",
         ),

@@ -131,9 +131,9 @@ _RULES = (
             r"bruder|schwester|hunde|hund|katzen|katze|enkel)(?:<end>| namens )",
             r"ich bin (?:glücklich |frisch )?(?:verheiratet|geschieden|verwitwet|ledig|"
             r"verlobt)<end>",
-            r"(?:meine?|unsere?) <relation> (?:ist \d+<end>|ist (?:allergisch|vegan|vegetarisch)|"
-            r"hat am <date> geburtstag|sitzt im rollstuhl|hat (?:eine |einen )?[\w-]*(?:allergie|"
-            r"unverträglichkeit|diabetes|zöliakie))",
+            r"(?:meine?|unsere?) <relation> (?:ist \d+<end>|ist (?:allergisch|vegan|vegetarisch|"
+            r"<job><end>)|hat am <date> geburtstag|sitzt im rollstuhl|hat (?:eine |einen "
+            r")?[\w-]*(?:allergie|unverträglichkeit|diabetes|zöliakie))",
         ),
         confidence=0.85,
     ),

@@ -261,7 +261,7 @@ TABLE = Table(
     r"ecco (?:il|la|mio|mia|il mio|la mia|un|una) (?:testo|mail|lettera|bozza|storia|articolo)|"
     r"come si dice)",
     first_person=r"io|mi|mio|mia|miei|mie|me|sono|ho|vivo|abito|lavoro|preferisco|odio",
-    typical=r"il|in|ora|poi|gli|di|che|è|non|sono|questo|questa|quando|ho|della|dei|io|alla|mio|mia|"
-    r"succedesuccede|con|e",
+    typical=r"il|in|ora|poi|gli|di|che|è|non|sono|questo|questa|quando|ho|della|dei|io|alla|mio|"
+    r"mia|succedesuccede|con|e",
     fragments=_FRAGMENTS,
 )

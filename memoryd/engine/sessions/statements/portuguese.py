@@ -267,7 +267,7 @@ TABLE = Table(
     r"redação|conto)|aqui está (?:o|a|meu|minha|um|uma) (?:texto|email|carta|rascunho|história|"
     r"artigo)|como se diz)",
     first_person=r"eu|me|mim|meu|minha|meus|minhas|sou|tenho|moro|trabalho|prefiro|odeio",
-    typical=r"o|na|gente|os|do|da|em|com|não|isso|você|quando|eu|é|meu|minha|uma|um|ao|amanhã|nós|esse|"
-    r"essaesse|essa|e",
+    typical=r"o|na|gente|os|do|da|em|com|não|isso|você|quando|eu|é|meu|minha|uma|um|ao|amanhã|nós|"
+    r"esse|essaesse|essa|e",
     fragments=_FRAGMENTS,
 )

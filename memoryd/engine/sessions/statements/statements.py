@@ -26,9 +26,10 @@ from memoryd.engine.sessions.statements.topics import topic_of
 MAX_STATEMENTS = 10  # of a message
 MIN_WORDS, MAX_LENGTH = 2, 400  # of a statement, in characters
 EXPLICIT_CONFIDENCE = 0.95
-AUTHOR = "The user"
+AUTHOR, MAX_SPEAKER = "The user", 80  # who said it, if no name is known; characters of a name
 
 _MACHINES = frozenset({"assistant", "ai", "bot", "system", "tool", "model"})
+_ROLES = frozenset({"user", "human", "the user", "me"})
 _SISTERS = ("es", "it", "pt")  # near enough to be taken for one another
 _CONTEXT = re.compile(  # a clause before a statement that says when it holds
     r"(?:^|(?<=[,.]\s))(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|"
@@ -66,7 +67,7 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     said = list(sentences(text))
     if any(language.refusal.search(one.masked) for one in said for language in _languages()):
         return []
-    author = (speaker or "").strip() or AUTHOR
+    author = _author(speaker)
     found: dict[str, Statement] = {}
     for sentence, only_explicit in _before_tasks(said):
         for statement in _of_sentence(sentence, author, only_explicit=only_explicit):
@@ -74,6 +75,11 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
         if len(found) >= MAX_STATEMENTS:
             break
     return list(found.values())[:MAX_STATEMENTS]
+
+
+def _author(speaker: str | None) -> str:
+    name = " ".join((speaker or "").split())[:MAX_SPEAKER]
+    return AUTHOR if not name or name.casefold() in _ROLES else name
 
 
 def _before_tasks(said: list[Sentence]) -> Iterator[tuple[Sentence, bool]]:

@@ -69,6 +69,7 @@ PROJECT = (
             r"(?:we|our <project>|this <project>|the <project>|my <project>|my team) "
             r"(?:<very>)(?:uses?|follows?|deploys? (?:to|with|via|on)|runs? on|targets?|is built "
             r"(?:with|on|in)|is written in|standardi[sz]es on|practi[sc]es?) <tools>",
+            r"(?:our|this) <project> uses \d+[- ](?:space|column|character)",
             r"we (?:always|never|only) (?:squash|merge|rebase|review|deploy|use|write|commit|tag|"
             r"release|test|format|run|meet|ship|pin|branch|document|lint|buy|eat|fly)\b(?! (?:that|"
             r"this|it|the|them|into|out|to))",

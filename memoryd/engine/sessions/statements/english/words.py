@@ -17,7 +17,7 @@ FRAGMENTS = {
     r"(?:the )?\d{1,2}(?:st|nd|rd|th)\b|(?:<month>)\b|end of (?:<month>|q[1-4]|the (?:month|year|"
     r"quarter))|q[1-4]\b)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:and|but|by the way|btw|so|from|who|or|because|as well|too|now|"
-    r"then|not|although|though|with|since|in)\b))",
+    r"then|not|although|though|with|since|in|based|working|living)\b))",
     # What a liking may be about: nothing at hand, nothing of this conversation.
     "object": r"(?!(?:it|its|it's|\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day|not to (?:say|"
     r"answer|talk|discuss|comment|share)|that|this|these|those|you|your|yours|the|how|what|where|"
