@@ -138,7 +138,8 @@ PERSONAL = (
         (
             r"my (?P<thing>github|gitlab|twitter|discord|telegram|slack|instagram|linkedin|"
             r"mastodon|bluesky|reddit|steam|skype|signal) (?:handle|username|user name|account|"
-            r"user|id|name|profile|nick)(?:'s| is) (?!(?:not|on|in|the|a|down|broken|hacked)\b)\S",
+            r"user|id|name|profile|nick)(?:'s| is) (?!(?:about|for|full|private|public|not|on|in|"
+            r"the|a|down|broken|hacked)\b)\S",
         ),
         topic="user.{thing}",
         confidence=0.95,

@@ -92,7 +92,8 @@ STANDING = (
             r"us\b|me (?:smile|laugh|happy|feel))(?![^?,]{0,80}\b(?:them|it|(?:this|"
             r"that)[.!]*$))\S",
             r"(?:from now on|going forward|from here on|henceforth|from today on),? (?:please "
-            r")?(?!we'll see|we will see|things|i'?ll|i will|i'?m |i am )\S",
+            r")?(?!you are|you're|you will be|act |pretend|your name|we'll see|we will see|things|"
+            r"i'?ll|i will|i'?m |i am )\S",
             r"in (?:the )?future,? (?:please )(?:don'?t |do not |only |always |never "
             r")?<standing>\b",
             r"in (?:the )?future,? (?:don'?t|do not|always|never|only) <standing>\b",

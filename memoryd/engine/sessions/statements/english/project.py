@@ -37,9 +37,9 @@ PROJECT = (
         (
             r"(?:the|our|my) (?P<thing>(?:[\w'-]+ ){0,4}(?:deadline|due date|release date|launch "
             r"date|cut-?off(?: date)?|submission date|closing date|go-live date|move-in date|"
-            r"wedding date|exam date)(?: (?:for|of) [\w' -]{2,60}?)?)(?:'s| is| falls)(?: set)?(?: "
-            r"on| for| by|:)? (?:now )?(?:<date>|(?:next )?<day>|\w+ <date>|(?:next )?<day>,? "
-            r"<date>)",
+            r"wedding date|exam date)(?: (?:for|of) [\w' -]{2,60}?)?)(?:'s| is| falls| has been| "
+            r"was)(?: set| moved| changed| extended| pushed(?: back)?)?(?: to| on| for| by|:)? "
+            r"(?:now )?(?:<date>|(?:next )?<day>|\w+ <date>|(?:next )?<day>,? <date>)",
             r"(?:deadline|due date)(?: for [\w' -]{2,60}?)?(?: is|:) ?(?:on )?(?:<date>|<day>)",
             r"(?:the|our|my|this) (?P<thing>[\w' -]{2,50}?) (?:is|are) due (?:on |by |in "
             r")?(?:<day>,? )?<date>",
@@ -103,8 +103,8 @@ PROJECT = (
             r"named )?(?!broken|red|green|down|failing|not|ahead|behind|protected now)[\w`Q]",
             r"(?:all )?(?:unit |integration )?tests (?:go|live|are|belong) (?:in|into|under) \S",
             r"all (?:of )?our [\w ]{2,30} (?:are|is) (?:in|on|at|written|stored|hosted)\b",
-            r"all (?:[\w-]+ ){1,4}(?:must|have to|need to|should|shall|are to) (?:be|have|use|go|"
-            r"follow|pass|include|contain|end|start|come)\b",
+            r"all (?!day|night|week|of it|that)(?:[\w-]+ ){1,4}(?:must|have to|need to|should|"
+            r"shall|are to) (?:be|have|use|go|follow|pass|include|contain|end|start|come)\b",
             r"every (?:[\w-]+ ){1,3}(?:must|has to|needs to) (?:be|have|use|go|follow|pass|"
             r"include)\b",
             r"our (?:clients|customers|users|office|company|team|headquarters|fiscal year|store|"
