@@ -109,12 +109,12 @@ def renewed(session: Session) -> str:
 
 
 def continue_with(session: Session, session_id: str) -> Session:
-    """The session that was opened; a connection of its own continues with it."""
+    """The session that was opened; a connection that keeps one continues with it."""
     peer = PEER.get(None)
-    if session.source is Source.CONNECTION and peer is not None:
+    if peer is not None and peer.session_id is not None:
         peer.session_id = session_id
         return Session(session_id, Source.CONNECTION)
-    return Session(session_id, Source.CALL if session.source is Source.HTTP else session.source)
+    return Session(session_id, Source.CALL)
 
 
 def hint_to_continue(session: Session, *, first: bool) -> dict[str, str]:

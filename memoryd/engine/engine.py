@@ -105,7 +105,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        windows = self._compose_sessions(memories, updates, search, listing)
+        self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -117,34 +117,38 @@ class Engine:
         self.keep_up = upkeep.run
         self.embed_after_outages = upkeep.embed_after_outages
 
-        bulk = BulkForget(parts, memories, self.purge)
+        self._open_transfer(memories)
+        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+
+    def _open_transfer(self, memories: Memories) -> None:
+        """The operations on many memories: forget, export and import."""
+        bulk = BulkForget(self._parts, memories, self.purge)
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
-        self.export_page = Exporter(parts).page
-        imports = Imports(parts, windows.drop)
+        self.export_page = Exporter(self._parts).page
+        imports = Imports(self._parts, self._windows.drop)
         self.import_memory = imports.import_memory
-        self.import_rows = Takeover(parts, imports, memories).import_rows
-        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+        self.import_rows = Takeover(self._parts, imports, memories).import_rows
 
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing
-    ) -> Windows:
-        """The parts for sessions. Returns the windows, which imports need too."""
+    ) -> None:
+        """The parts for sessions."""
         parts = self._parts
         self.working_memories = WorkingMemories(parts, memories)
         durable = Durable(parts)
         recall = Recall(parts, search, listing, self.working_memories, durable)
         self.recall = recall.recall
 
-        records, facts = Records(parts, memories, updates), Facts(parts, memories, updates)
-        self.compaction = Compaction(parts, records, self.notes, facts, durable)
+        self.records = Records(parts, memories, updates)
+        facts = Facts(parts, memories, updates)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, durable)
 
         self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn
         self.context_window = windows.window
         self.clear_window = windows.clear
-        self.sessions = Sessions(parts, records, windows, self.compaction, recall)
-        return windows
+        self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
 
     @property
     def zone(self) -> tzinfo | None:

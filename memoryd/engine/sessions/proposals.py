@@ -3,14 +3,13 @@ model. Only what a message of the user states counts: a tool or a web page must 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from memoryd.engine.index.terms import QUIET, terms
 from memoryd.engine.project_rules import PREFERENCE
 from memoryd.engine.sessions.answers import ProposedFact
+from memoryd.engine.sessions.statements import Statement, statements
 from memoryd.fields import project_of
 from memoryd.model import ROLE, SPEAKER, Memory
 
@@ -20,22 +19,7 @@ LEAST_SHARED = 0.5  # of the words of a fact, that the message which states it m
 USER = "user"
 
 
-class Stated(Protocol):
-    """See `engine.sessions.statements`."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def topic(self) -> str | None: ...
-    @property
-    def kind(self) -> str | None: ...
-    @property
-    def about_user(self) -> bool: ...
-    @property
-    def confidence(self) -> float: ...
-
-
-ReadStatements = Callable[[str, str | None], Sequence[Stated]]  # of a text and its speaker
+ReadStatements = Callable[[str, str | None], Sequence[Statement]]  # of a text and its speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +37,7 @@ class Proposal:
     project: str | None = None
 
 
-def read_statements(text: str, speaker: str | None) -> Sequence[Stated]:
-    """What a message states, by the rules of `engine.sessions.statements`."""
-    try:
-        module = importlib.import_module("memoryd.engine.sessions.statements")
-    except ModuleNotFoundError:
-        return ()
-    found: Sequence[Stated] = module.statements(text, speaker)
-    return found
-
-
-def by_rules(messages: Iterable[Memory], read: ReadStatements = read_statements) -> list[Proposal]:
+def by_rules(messages: Iterable[Memory], read: ReadStatements = statements) -> list[Proposal]:
     """What the user stated as lasting in these messages."""
     return [
         Proposal(
