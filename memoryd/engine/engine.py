@@ -105,7 +105,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        windows = self._compose_sessions(memories, updates, search, listing)
+        self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -132,8 +132,8 @@ class Engine:
 
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing
-    ) -> Windows:
-        """The parts for sessions. Returns the windows, which imports need too."""
+    ) -> None:
+        """The parts for sessions."""
         parts = self._parts
         self.working_memories = WorkingMemories(parts, memories)
         durable = Durable(parts)
@@ -149,7 +149,6 @@ class Engine:
         self.context_window = windows.window
         self.clear_window = windows.clear
         self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
-        return windows
 
     @property
     def zone(self) -> tzinfo | None:

@@ -96,11 +96,6 @@ class Durable:
             self._known = known
         return pushable(self._best, project, index, now)
 
-    def text(self, project: str | None) -> str:
-        """The same as text, a line for each."""
-        facts = self.facts(project, self._parts.clock())
-        return "\n".join(f"- {memory.content}" for memory in facts)
-
     def _fitting(self, ranks: Ranks, project: str | None, today: float, now: float) -> list[Memory]:
         index, room = self._parts.index, self._parts.sessions.max_memory_size
         filter = Filter(
