@@ -140,6 +140,13 @@ class LifecycleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorSettings:
+    """Memories as files for people."""
+
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DoorSettings:
     """Ways in besides the Unix socket, and what one connection may use."""
 
@@ -188,6 +195,7 @@ class Config:
     search: SearchSettings = field(default_factory=SearchSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
+    mirror: MirrorSettings = field(default_factory=MirrorSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
@@ -200,6 +208,7 @@ SECTIONS: dict[str, type[Any]] = {
     "search": SearchSettings,
     "sessions": SessionSettings,
     "lifecycle": LifecycleSettings,
+    "mirror": MirrorSettings,
     "doors": DoorSettings,
     "log": LogSettings,
 }

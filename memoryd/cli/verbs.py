@@ -285,7 +285,16 @@ def _add_store_verbs(verbs: Verbs) -> None:
     sweep.add_argument(
         "--now", action="store_true", help="also after a leap of the clock: date and time are right"
     )
-    _add_json(backup, restore, rescue, purge, sweep)
+    mirror = _add(verbs, "mirror", "mirror:mirror", "show the state of the files for people")
+    action = mirror.add_mutually_exclusive_group()
+    action.add_argument("--now", action="store_true", help="take edits in and write the files now")
+    action.add_argument(
+        "--confirm", action="store_true", help="forget the memories whose items are missing"
+    )
+    action.add_argument(
+        "--keep", action="store_true", help="keep the memories whose items are missing"
+    )
+    _add_json(backup, restore, rescue, purge, sweep, mirror)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:

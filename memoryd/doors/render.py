@@ -6,6 +6,7 @@ notice. The same value is the structured answer and, serialised as JSON, the tex
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
@@ -124,6 +125,18 @@ def message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:
     }
     speaker = said.metadata.get(SPEAKER)
     return made | ({"speaker": as_data(speaker)} if isinstance(speaker, str) else {})
+
+
+def mirror(state: Mapping[str, Any] | None, zone: tzinfo | None) -> dict[str, Any] | None:
+    """The state of the mirror; None if there is none."""
+    if state is None:
+        return None
+    at, trouble = state["written_at"], state["trouble"]
+    return {
+        **state,
+        "written_at": None if at is None else moment(at, zone),
+        "trouble": None if trouble is None else error(trouble),
+    }
 
 
 def error(exc: MemorydError) -> dict[str, Any]:

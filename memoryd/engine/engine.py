@@ -26,6 +26,8 @@ from memoryd.engine.lifecycle.staleness import Staleness
 from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
+from memoryd.engine.mirror.facts import durable_facts
+from memoryd.engine.mirror.mirror import Mirror
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
@@ -45,6 +47,7 @@ from memoryd.ports import (
     ClockRecord,
     Encoder,
     FileHistory,
+    MirrorFiles,
     NextStore,
     Reranker,
     SnapshotFile,
@@ -58,8 +61,14 @@ from memoryd.tasks import task_group
 class Engine:
     """Every operation that a door can call. Each is a method of the part that does it."""
 
-    def __init__(self, parts: Parts, history: FileHistory | None = None) -> None:
-        """`history`: knows which files of a project have changed."""
+    def __init__(
+        self,
+        parts: Parts,
+        history: FileHistory | None = None,
+        mirror_files: MirrorFiles | None = None,
+    ) -> None:
+        """`history`: knows which files of a project have changed. `mirror_files`: the folder of the
+        mirror, if there is one."""
         self._parts = parts
         self._change: ModelChange | None = None
 
@@ -93,6 +102,10 @@ class Engine:
         self.review = Review(parts, memories, updates, uses).review
 
         self.notes = Notes(parts, memories, updates)
+
+        facts = partial(durable_facts, parts)
+        self.mirror = Mirror(parts, memories, updates, facts, mirror_files)
+        parts.after_drop = self.mirror.erase
 
         self._windows = windows = Windows(parts, memories, updates)
         self.add_turn = windows.add_turn
@@ -147,6 +160,7 @@ class Engine:
             "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,
             "takeover": self.takeover,
+            "mirror": self.mirror.state(),
         }
 
     async def store_status(self) -> Mapping[str, object]:
@@ -161,6 +175,7 @@ class Engine:
         await self._upkeep.purge()
         if change is not None and not await change.purge():
             await self._upkeep.purge()  # the store that is live now was not purged yet
+        await self.mirror.purge()
 
     async def rescue(self, folder: str | None = None) -> Backup:
         """Write all memories in RAM to a verified backup, in `folder` if given, and restore the
@@ -214,12 +229,14 @@ async def run_engine(
     clock_record: ClockRecord | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     history: FileHistory | None = None,
+    mirror_files: MirrorFiles | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
     `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
-    `history` knows which files of a project have changed.
+    `history` knows which files of a project have changed. `mirror_files`: the folder of the
+    mirror, if there is one.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -235,7 +252,7 @@ async def run_engine(
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
-    engine = Engine(parts, history)
+    engine = Engine(parts, history, mirror_files)
     try:
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
@@ -243,6 +260,7 @@ async def run_engine(
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)
+            tasks.start_soon(engine.mirror.run)
             yield engine
             tasks.cancel_scope.cancel()
     finally:

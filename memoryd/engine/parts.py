@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -91,6 +91,9 @@ class Gate:
             opened.set()
 
 
+async def _nothing(ids: Collection[str]) -> None: ...
+
+
 @dataclass(slots=True)
 class Parts:
     """The store, the data derived from it, and the settings. Whoever replaces the index, with the
@@ -112,3 +115,5 @@ class Parts:
     locks: KeyLocks = field(default_factory=KeyLocks)
     gate: Gate = field(default_factory=Gate)
     reranking: Reranking = field(default_factory=Reranking)
+    # Called with the ids of deleted memories, before the deletion is answered, under their locks.
+    after_drop: Callable[[Collection[str]], Awaitable[None]] = _nothing
