@@ -9,7 +9,7 @@ from typing import Any
 from memoryd import __version__
 from memoryd.cli import options as values
 from memoryd.cli.options import Parser
-from memoryd.formats import FORMATS
+from memoryd.formats import FORMATS, IMPORT_FORMATS
 from memoryd.toolsets import TOOLSETS
 
 
@@ -225,10 +225,11 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         "file",
         metavar="FILE",
         nargs="?",
-        help="an export, a backup, or a Markdown file with lists; - reads stdin",
+        help="an export, a backup, a Markdown file with lists, or a MEMORY.md, HISTORY.md, "
+        "CLAUDE.md, AGENTS.md or .cursorrules; - reads stdin",
     )
     imported.add_argument(
-        "--format", choices=FORMATS, help="without it, recognised by content and name"
+        "--format", choices=IMPORT_FORMATS, help="without it, recognised by content and name"
     )
     imported.add_argument(
         "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"

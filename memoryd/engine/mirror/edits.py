@@ -18,9 +18,10 @@ from memoryd.engine.mirror.record import MirrorRecord
 from memoryd.engine.parts import Parts
 from memoryd.engine.updates import Updates
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.fields import MAX_TEXT, SOURCE, TAGS
+from memoryd.fields import SOURCE, TAGS
 from memoryd.formats.claude_md import fact_text
 from memoryd.formats.memory_md import Entry, Parsed, check_of
+from memoryd.formats.text_file import tags_of
 from memoryd.model import ID, Memory, MemoryType, is_expired
 
 TAUGHT = "user_taught"
@@ -82,8 +83,7 @@ class Edits:
 
     async def _add(self, entry: Entry) -> list[Edit]:
         metadata: dict[str, object] = {SOURCE: TAUGHT}
-        tags = [title[:MAX_TEXT] for title in entry.headings[1:] if title.strip()]
-        if tags:  # without the title of the file
+        if tags := tags_of(entry.headings):
             metadata[TAGS] = tags
         stored = await self._memories.store(
             entry.text, MemoryType.FACT, metadata=metadata, shared=True
