@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from memoryd.formats import memory_md
@@ -45,7 +46,7 @@ def contents(daemon: Daemon) -> set[str]:
 
 
 def wait_for(holds: Callable[[], bool]) -> None:
-    until(holds, SECONDS)
+    anyio.run(until, holds, SECONDS)
 
 
 @pytest.mark.slow

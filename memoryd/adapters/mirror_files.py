@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import time
+from collections import deque
 from pathlib import Path
 
 from memoryd import files
@@ -25,6 +26,7 @@ PART = ".part"  # ending of a file that is being written
 RECORD = "mirror.json"  # in the data directory
 QUIET = 1.0  # seconds without a change after which a file counts as written
 MAX_BYTES = 16 << 20  # of a file that is read
+Stamp = tuple[int, int, int]  # inode, size and time of the last change
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux: renameat2(2)
 
 
@@ -35,6 +37,7 @@ class LocalMirrorFiles:
         self._folder = folder
         self._record = data_dir / RECORD
         self._replaced: tuple[int, str] | None = None  # an open file, and the text it had
+        self._own: deque[Stamp] = deque(maxlen=2)  # of the files that we wrote last
 
     @property
     def folder(self) -> str:
@@ -46,13 +49,13 @@ class LocalMirrorFiles:
         except FileNotFoundError:
             return None
         found += self._of_replaced()
-        return [(info.st_ino, info.st_size, info.st_mtime_ns) for info in found]
+        return [_stamp(info) for info in found]
 
     def is_settled(self, name: str) -> bool:
         found = self._of_replaced()
         with contextlib.suppress(FileNotFoundError):
             found.append(os.lstat(self._folder / name))
-        ages = [time.time() - info.st_mtime for info in found]
+        ages = [time.time() - info.st_mtime for info in found if _stamp(info) not in self._own]
         return not any(0 <= age < QUIET for age in ages)  # one in the future has another clock
 
     def _of_replaced(self) -> list[os.stat_result]:
@@ -84,6 +87,7 @@ class LocalMirrorFiles:
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
+            self._own.append(_stamp(os.fstat(file.fileno())))
         try:
             return self._swap(path, part, expected)
         finally:
@@ -142,6 +146,10 @@ class LocalMirrorFiles:
     def save_record(self, text: str) -> None:
         with files.replacing(self._record) as file:
             file.write(text.encode())
+
+
+def _stamp(info: os.stat_result) -> Stamp:
+    return info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def _text(handle: int) -> str:
