@@ -214,7 +214,7 @@ def _facts(found: Status) -> dict[str, str]:
 
         facts["take-over"] = state_of(taken)
     if mirror := found.get("mirror"):
-        facts["mirror"] = _mirror_fact(mirror)
+        facts["files"] = _mirror_fact(mirror)  # `mirror` is a call, see below
     facts |= _store_facts(found.get("store", {}))
     for tool, figures in found.get("calls", {}).items():
         times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"

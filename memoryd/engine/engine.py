@@ -62,10 +62,7 @@ class Engine:
     """Every operation that a door can call. Each is a method of the part that does it."""
 
     def __init__(
-        self,
-        parts: Parts,
-        history: FileHistory | None = None,
-        mirror_files: MirrorFiles | None = None,
+        self, parts: Parts, history: FileHistory | None, mirror_files: MirrorFiles | None
     ) -> None:
         """`history`: knows which files of a project have changed. `mirror_files`: the folder of the
         mirror, if there is one."""
@@ -122,6 +119,10 @@ class Engine:
         self.keep_up = upkeep.run
         self.embed_after_outages = upkeep.embed_after_outages
 
+        self._owner_operations(parts, memories, windows)
+        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+
+    def _owner_operations(self, parts: Parts, memories: Memories, windows: Windows) -> None:
         bulk = BulkForget(parts, memories, self.purge)
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
@@ -129,7 +130,6 @@ class Engine:
         imports = Imports(parts, windows.drop)
         self.import_memory = imports.import_memory
         self.import_rows = Takeover(parts, imports, memories).import_rows
-        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
 
     @property
     def zone(self) -> tzinfo | None:
