@@ -20,6 +20,7 @@ from memoryd.engine.updates import Updates
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.fields import SOURCE, TAGS
 from memoryd.formats.claude_md import fact_text
+from memoryd.formats.items import HARMLESS, OPENS_COMMENT
 from memoryd.formats.memory_md import Entry, Parsed, check_of
 from memoryd.formats.text_file import tags_of
 from memoryd.model import ID, Memory, MemoryType, is_expired
@@ -72,7 +73,7 @@ class Edits:
             if fact_text(memory.content) == entry.text:
                 return []
             done = await self._updates.update_memory(
-                memory.id, content=entry.text, metadata={SOURCE: TAUGHT}
+                memory.id, content=_content(entry), metadata={SOURCE: TAUGHT}
             )
             return [Edit("changed", memory.id, entry.line)] if done.changed else []
         except NotFound:  # forgotten meanwhile
@@ -86,7 +87,7 @@ class Edits:
         if tags := tags_of(entry.headings):
             metadata[TAGS] = tags
         stored = await self._memories.store(
-            entry.text, MemoryType.FACT, metadata=metadata, shared=True
+            _content(entry), MemoryType.FACT, metadata=metadata, shared=True
         )
         return [Edit("known" if stored.duplicate else "added", stored.memory.id, entry.line)]
 
@@ -127,6 +128,11 @@ def _written(parsed: Parsed) -> Iterator[tuple[Entry, str | None]]:
         elif entry.is_changed:
             yield entry, None if entry.handle in kept else entry.handle
             kept.add(entry.handle)
+
+
+def _content(entry: Entry) -> str:
+    """The text of a memory for an entry: what opens a comment is as it was before it was shown."""
+    return entry.text.replace(HARMLESS, OPENS_COMMENT)
 
 
 def counts(edits: list[Edit]) -> dict[str, int]:

@@ -8,6 +8,7 @@ background, so no store waits for a disk.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
@@ -64,6 +65,8 @@ class Mirror:
         self._written_at: float | None = None
         self._stamp: object = None  # of MEMORY.md after the last round
         self._missing = False  # there was no MEMORY.md at the last look
+        self._refusal: MirrorError | None = None  # why MEMORY.md is not written
+        self._refused: str | None = None  # its text then
         self._trouble: MemorydError | None = None
         self._recent: deque[Edit] = deque(maxlen=KEPT_EDITS)
         self._counts: Counter[str] = Counter()  # of edits since the start
@@ -119,7 +122,7 @@ class Mirror:
         async with self._syncing:
             try:
                 done = await self._sync(files, wait)
-                self._trouble = _refusal(done)
+                self._trouble = self._refusal
             except (OSError, ValueError) as exc:
                 self._trouble = _unwritable(exc)
                 raise self._trouble from exc
@@ -163,9 +166,12 @@ class Mirror:
                 done += await self._take(late, removals=True)
             self._stamp = await self._alone(files.stamp, MEMORY)
             text = await self._alone(files.read, MEMORY)
+            if self._refusal is not None and text == self._refused and not wait:
+                break  # nobody has corrected it yet
             taken = await self._take(text or "", removals=settled)
             done += taken
-            if any(edit.how == "refused" for edit in taken):
+            self._refusal, self._refused = _refusal(taken), text
+            if self._refusal is not None:
                 break  # the file keeps the text until a person has corrected it
             late = await self._write_memory(files, text)
             if late is None:
@@ -238,7 +244,7 @@ class Mirror:
         try:
             async with self._writing:
                 await self._erase(self._files, set(ids))
-        except (OSError, ValueError, MemorydError) as exc:
+        except Exception as exc:
             self._trouble = exc if isinstance(exc, MemorydError) else _unwritable(exc)
             log.warning("mirror_not_erased", error=type(exc).__name__)
 
@@ -270,17 +276,19 @@ class Mirror:
         while True:
             began, changes = self._parts.monotonic(), self._changes()
             if timer.is_due(changes, self._next_expiry()) or await self._is_edited(self._files):
-                timer.done(changes, failed=not await self._try())
+                timer.done(changes, failed=not await self._try(self._files))
             took = self._parts.monotonic() - began
             await anyio.sleep(max(POLL, BUSY_SHARE * took))
 
-    async def _try(self) -> bool:
+    async def _try(self, files: MirrorFiles) -> bool:
         before = self._trouble
         try:
             await self.sync(wait=False)
-        except MemorydError as exc:
-            if before is None or before.message != exc.message:
-                log.warning("mirror_failed", code=exc.code)
+        except Exception as exc:  # the memories do not depend on it
+            if before is None or str(before) != str(exc):
+                log.warning("mirror_failed", error=type(exc).__name__)
+            with contextlib.suppress(OSError):  # before it changes again, only time is waited for
+                self._stamp = await self._alone(files.stamp, MEMORY)
             return False
         return True
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-KEPT = 20  # versions
+KEPT = 50  # versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,4 +34,5 @@ class Timer:
         return changes == seen or now - self._since >= MAX_WAIT
 
     def done(self, changes: Changes, *, failed: bool) -> None:
-        self._done, self._failed, self._last = changes, failed, self._parts.monotonic()
+        self._done, self._failed = changes, failed
+        self._last = self._since = self._parts.monotonic()

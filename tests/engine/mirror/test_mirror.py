@@ -404,3 +404,14 @@ async def test_a_mirror_that_cannot_be_written_fails_a_purge_but_no_forget(
             await mirrored.purge()
     await mirrored.purge()
     assert "parcel" not in folder.everything()
+
+
+async def test_an_edit_of_a_text_with_a_comment_keeps_the_comment(
+    mirrored: Engine, folder: Folder
+) -> None:
+    await mirrored.store("Write <!-- todo --> above it.")
+    await mirrored.mirror.sync()
+    folder.edit("above it", "below it")
+    assert hows(await mirrored.mirror.sync()) == ["changed"]
+    assert await facts(mirrored) == {"Write <!-- todo --> below it."}
+    assert await mirrored.mirror.sync() == []
