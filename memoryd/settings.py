@@ -126,6 +126,17 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """The language model that writes summaries of sessions."""
+
+    url: str = ""
+    model: str = ""
+    key_env: str = ""
+    key_file: str = ""
+    timeout: float = field(default=30.0, metadata={"above": 0.0, "most": 600.0})
+
+
+@dataclass(frozen=True, slots=True)
 class LifecycleSettings:
     """How memories gain and lose trust."""
 
@@ -194,6 +205,7 @@ class Config:
     backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    llm: LlmSettings = field(default_factory=LlmSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     mirror: MirrorSettings = field(default_factory=MirrorSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
@@ -207,6 +219,7 @@ SECTIONS: dict[str, type[Any]] = {
     "backup": BackupSettings,
     "search": SearchSettings,
     "sessions": SessionSettings,
+    "llm": LlmSettings,
     "lifecycle": LifecycleSettings,
     "mirror": MirrorSettings,
     "doors": DoorSettings,

@@ -26,15 +26,22 @@ from memoryd.engine.lifecycle.staleness import Staleness
 from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
-from memoryd.engine.mirror.facts import durable_facts
 from memoryd.engine.mirror.mirror import Mirror
 from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.durable import Durable
+from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
+from memoryd.engine.sessions.recall import Recall
+from memoryd.engine.sessions.records import Records
+from memoryd.engine.sessions.sessions import Sessions
+from memoryd.engine.sessions.working_memory import WorkingMemories
 from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
@@ -47,8 +54,10 @@ from memoryd.ports import (
     ClockRecord,
     Encoder,
     FileHistory,
+    LanguageModel,
     MirrorFiles,
     NextStore,
+    PromptFn,
     Reranker,
     SnapshotFile,
     Store,
@@ -61,11 +70,8 @@ from memoryd.tasks import task_group
 class Engine:
     """Every operation that a door can call. Each is a method of the part that does it."""
 
-    def __init__(
-        self, parts: Parts, history: FileHistory | None, mirror_files: MirrorFiles | None
-    ) -> None:
-        """`history`: knows which files of a project have changed. `mirror_files`: the folder of the
-        mirror, if there is one."""
+    def __init__(self, parts: Parts, history: FileHistory | None = None) -> None:
+        """`history`: knows which files of a project have changed."""
         self._parts = parts
         self._change: ModelChange | None = None
 
@@ -90,7 +96,8 @@ class Engine:
 
         listing = Listing(parts, uses)
         self.list_memories = listing.list_memories
-        self.search = Search(parts, listing).search
+        search = Search(parts, listing)
+        self.search = search.search
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
@@ -100,14 +107,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        facts = partial(durable_facts, parts)
-        self.mirror = Mirror(parts, memories, updates, facts, mirror_files)
-        parts.after_drop = self.mirror.erase
-
-        self._windows = windows = Windows(parts, memories, updates)
-        self.add_turn = windows.add_turn
-        self.context_window = windows.window
-        self.clear_window = windows.clear
+        self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -119,17 +119,40 @@ class Engine:
         self.keep_up = upkeep.run
         self.embed_after_outages = upkeep.embed_after_outages
 
-        self._owner_operations(parts, memories, windows)
+        self._open_transfer(memories)
         self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
 
-    def _owner_operations(self, parts: Parts, memories: Memories, windows: Windows) -> None:
-        bulk = BulkForget(parts, memories, self.purge)
+    def _open_transfer(self, memories: Memories) -> None:
+        """The operations on many memories: forget, export and import."""
+        bulk = BulkForget(self._parts, memories, self.purge)
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
-        self.export_page = Exporter(parts).page
-        imports = Imports(parts, windows.drop)
+        self.export_page = Exporter(self._parts).page
+        imports = Imports(self._parts, self._windows.drop)
         self.import_memory = imports.import_memory
-        self.import_rows = Takeover(parts, imports, memories).import_rows
+        self.import_rows = Takeover(self._parts, imports, memories).import_rows
+
+    def _compose_sessions(
+        self, memories: Memories, updates: Updates, search: Search, listing: Listing
+    ) -> None:
+        """The parts for sessions."""
+        parts = self._parts
+        self.working_memories = WorkingMemories(parts, memories)
+        durable = Durable(parts)
+        recall = Recall(parts, search, listing, self.working_memories, durable)
+        self.recall = recall.recall
+
+        self.records = Records(parts, memories, updates)
+        facts = Facts(parts, memories, updates)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, durable)
+        self.mirror = Mirror(parts, memories, updates, durable)
+        parts.after_drop = self.mirror.erase
+
+        self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
+        self.add_turn = windows.add_turn
+        self.context_window = windows.window
+        self.clear_window = windows.clear
+        self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
 
     @property
     def zone(self) -> tzinfo | None:
@@ -156,9 +179,12 @@ class Engine:
             "clock_doubt": asdict(doubt) if (doubt := self._upkeep.doubt) else None,
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
+            "embedding_backend": self._parts.embedding.settings.backend,
             "model": encoder.model if encoder else None,
             "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,
+            "llm": self._parts.language.name,
+            "llm_trouble": self._parts.language.trouble or None,
             "takeover": self.takeover,
             "mirror": self.mirror.state(),
         }
@@ -229,14 +255,17 @@ async def run_engine(
     clock_record: ClockRecord | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     history: FileHistory | None = None,
+    language: LanguageModel | None = None,
+    prompt: PromptFn | None = None,
     mirror_files: MirrorFiles | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
     `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
-    `history` knows which files of a project have changed. `mirror_files`: the folder of the
-    mirror, if there is one.
+    `history` knows which files of a project have changed. `language` writes summaries; `prompt`
+    does so in its place, for a program that has a language model of its own. `mirror_files`: the
+    folder of the mirror, if there is one.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -252,11 +281,14 @@ async def run_engine(
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
-    engine = Engine(parts, history, mirror_files)
+    parts.language = Language(config.llm, language, prompt)
+    parts.mirror_files = mirror_files
+    engine = Engine(parts, history)
     try:
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
             tasks.start_soon(parts.reranking.run)
+            tasks.start_soon(engine.compaction.run)
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)

@@ -13,12 +13,14 @@ from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import Snapshots
 from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
 from memoryd.model import Lifetimes
-from memoryd.ports import ClockRecord, Store
+from memoryd.ports import ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
     BackupSettings,
     LifecycleSettings,
+    LlmSettings,
     MemorySettings,
     SearchSettings,
     SessionSettings,
@@ -115,5 +117,7 @@ class Parts:
     locks: KeyLocks = field(default_factory=KeyLocks)
     gate: Gate = field(default_factory=Gate)
     reranking: Reranking = field(default_factory=Reranking)
+    language: Language = field(default_factory=lambda: Language(LlmSettings()))
+    mirror_files: MirrorFiles | None = None  # the folder of the mirror, if there is one
     # Called with the ids of deleted memories, before the deletion is answered, under their locks.
     after_drop: Callable[[Collection[str]], Awaitable[None]] = _nothing

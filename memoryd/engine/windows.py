@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,10 +51,18 @@ def new_session_id() -> str:
 class Windows:
     """The windows of all sessions; the least recently used leave RAM first."""
 
-    def __init__(self, parts: Parts, memories: Memories, updates: Updates) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        memories: Memories,
+        updates: Updates,
+        after_turn: Callable[[str, int], None] = lambda session_id, order: None,
+    ) -> None:
+        """`after_turn`: called with each new message's session and order."""
         self._parts = parts
         self._memories = memories
         self._updates = updates
+        self._after_turn = after_turn
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def __len__(self) -> int:
@@ -89,6 +97,7 @@ class Windows:
             window.next_order = max(window.next_order, order + 1)
             if stored.memory.id not in window.ids:
                 window.ids.append(stored.memory.id)
+        self._after_turn(session, order)
         return stored
 
     async def window(

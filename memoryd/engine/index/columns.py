@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter, OneOf
-from memoryd.fields import is_session_record
+from memoryd.fields import PROJECT, is_session_record
 from memoryd.metadata import value_key
 from memoryd.model import Memory, MemoryType
 
@@ -19,9 +19,13 @@ Mask = NDArray[np.bool_]
 Pair = tuple[str, Hashable]  # a metadata key and a `value_key`
 TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
 FIRST_SIZE = 1024
+NO_TEXT = -1  # the code of what is no text
 BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0.25
 QUESTION_MARKS = frozenset("?\uff1f\u061f")  # Latin, full width, Arabic
-COLUMNS = "_type _created _expires _session _first _spread _brief _asks _superseded _record".split()
+COLUMNS = (
+    *("_type", "_created", "_expires", "_session", "_project"),
+    *("_first", "_spread", "_brief", "_asks", "_superseded", "_record"),
+)
 
 
 class CopiedColumns(NamedTuple):
@@ -42,6 +46,7 @@ class Columns:
         self._created = np.zeros(FIRST_SIZE)
         self._expires = np.zeros(FIRST_SIZE)
         self._session = np.zeros(FIRST_SIZE, dtype=np.int64)
+        self._project = np.zeros(FIRST_SIZE, dtype=np.int64)
         self._first = np.zeros(FIRST_SIZE, dtype=np.int32)
         self._spread = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._brief = np.zeros(FIRST_SIZE, dtype=np.float32)
@@ -57,7 +62,8 @@ class Columns:
         self._created[slot] = memory.created_at
         ends = None if memory.pinned else memory.expires_at  # as in `is_expired`
         self._expires[slot] = math.inf if ends is None else ends
-        self._session[slot] = _session_code(memory.session_id)
+        self._session[slot] = _text_code(memory.session_id)
+        self._project[slot] = _text_code(memory.metadata.get(PROJECT))
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)
         self._asks[slot] = brief if any(mark in memory.content for mark in QUESTION_MARKS) else 0.0
@@ -94,7 +100,7 @@ class Columns:
         if filter.type is not None:
             allowed &= self._type == TYPE_CODE[filter.type]
         if filter.session_id is not None:
-            allowed &= self._session == _session_code(filter.session_id)
+            allowed &= self._session == _text_code(filter.session_id)
         if filter.since is not None:
             allowed &= self._created >= filter.since
         if filter.until is not None:
@@ -103,6 +109,9 @@ class Columns:
             allowed &= self._superseded <= now
         if filter.hides_records:
             allowed &= ~self._record
+        if filter.projects is not None:
+            codes = [_text_code(project) for project in filter.projects]
+            allowed &= np.logical_or.reduce([self._project == code for code in codes])
         for wanted in filter.where.equal:
             allowed &= self.having(wanted)
         return allowed
@@ -132,9 +141,13 @@ class Columns:
         ends = self._expires[alive & np.isfinite(self._expires)]
         return counts, float(ends.min()) if len(ends) else None
 
+    def records(self) -> list[int]:
+        """Slots of the records of sessions."""
+        return [int(slot) for slot in np.flatnonzero(self._record & (self._type != 0))]
+
     def of_session(self, session_id: str, type: MemoryType) -> list[int]:
         """Slots of this session and type."""
-        matches = (self._session == _session_code(session_id)) & (self._type == TYPE_CODE[type])
+        matches = (self._session == _text_code(session_id)) & (self._type == TYPE_CODE[type])
         return [int(slot) for slot in np.flatnonzero(matches)]
 
     def _grow(self) -> None:
@@ -143,11 +156,12 @@ class Columns:
             setattr(self, name, np.concatenate([column, np.zeros_like(column)]))
 
 
-def _session_code(session_id: str | None) -> int:
-    """A 64-bit hash of a session id, 0 for none. No table of ids, which would only grow."""
-    if session_id is None:
-        return 0
-    digest = blake2b(session_id.encode(), digest_size=8).digest()
+def _text_code(value: object) -> int:
+    """A 64-bit hash of a session id or project, 0 for none. No table of them, which would only
+    grow. What an import brought as a project may be no text: no filter names it."""
+    if not isinstance(value, str):
+        return 0 if value is None else NO_TEXT
+    digest = blake2b(value.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True) or 1
 
 

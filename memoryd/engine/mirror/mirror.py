@@ -23,6 +23,7 @@ from memoryd.engine.mirror.history import History, foreign
 from memoryd.engine.mirror.record import Mark, MirrorRecord, record_from
 from memoryd.engine.mirror.timer import Changes, Timer
 from memoryd.engine.parts import Parts
+from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.updates import Updates
 from memoryd.errors import MemorydError, MirrorError
 from memoryd.formats import memory_md
@@ -41,21 +42,19 @@ Answer = TypeVar("Answer")
 
 
 class Mirror:
-    """Keeps the files as the memories are. Without `files` it does nothing."""
+    """Keeps the files as the memories are; does nothing if there is no folder for them."""
 
     def __init__(
         self,
         parts: Parts,
         memories: Memories,
         updates: Updates,
-        durable: Callable[[str | None, float], list[Memory]],
-        files: MirrorFiles | None = None,
+        durable: Durable,
     ) -> None:
-        """`durable` returns the facts of MEMORY.md, best first."""
         self._parts = parts
         self._memories = memories
         self._durable = durable
-        self._files = files
+        self._files = parts.mirror_files
         self._edits = Edits(parts, memories, updates)
         self._record: MirrorRecord | None = None  # None: not loaded yet
         self._syncing = anyio.Lock()  # one round at a time
@@ -219,10 +218,11 @@ class Mirror:
     async def _write_memory(self, files: MirrorFiles, expected: str | None) -> str | None:
         """Write MEMORY.md if it differs from `expected`, which was read before; what another
         program wrote in between, or None."""
+        await self._durable.prepare()
         async with self._writing:
             record = await self._loaded()
-            now = self._parts.clock()
-            facts = {memory.id: memory for memory in self._durable(None, now)}
+            shared = self._durable.facts(None, self._parts.clock())
+            facts = {memory.id: memory for memory in shared}
             found = memory_md.lines_for(((id, m.content) for id, m in facts.items()), MAX_BYTES)
             lines = [line for _, line in found]
             self._shown = [facts[id] for id, _ in found]

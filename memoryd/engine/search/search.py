@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
@@ -86,6 +86,28 @@ class Search:
         bounds = (limit, min_score, budget, own)
         state = await self._best(checks.query(query), filter, *bounds, words_only=mode == WORDS)
         return _page(state, explain=explain)
+
+    async def unasked(
+        self,
+        query: str,
+        limit: int,
+        own_project: str | None,
+        *,
+        session_id: str | None = None,
+        without: Iterable[str] = (),
+    ) -> Page:
+        """The best matches for a prompt that did not ask for them: of the own project or shared,
+        and none of `without`, which are ids."""
+        filter = Filter(
+            session_id=session_id,
+            hides_superseded=True,
+            hides_records=True,
+            projects=(None,) if own_project is None else (None, own_project),
+            without=frozenset(without),
+        )
+        bounds = (limit, self._parts.search.min_score, None, own_project)
+        state = await self._best(checks.query(query), filter, *bounds, words_only=False)
+        return _page(state, explain=False)
 
     async def _best(
         self,
