@@ -22,7 +22,7 @@ from memoryd.model import ROLE, SPEAKER, Hit, Memory, MemoryType
 from memoryd.recall_text import harmless, indented, named, one_line
 
 SPARE = 10  # hits beyond the moments that are wanted: some say the same, some may not be shown
-WEAK = 0.5  # a moment of this session needs this share of the best score to come first
+NEAR = 0.8  # a moment of this session needs this share of the best score to come first
 LONG = 1_500  # characters of one message, from which only the part that matched is shown
 
 
@@ -69,7 +69,7 @@ class Moments:
         hits, warnings = list(here.hits), here.warnings
         if everywhere:
             found = await self._search.unasked(hint, most + SPARE, project, without=known)
-            least = WEAK * max((hit.score for hit in found.hits), default=0.0)
+            least = NEAR * max((hit.score for hit in found.hits), default=0.0)
             hits = [hit for hit in here.hits if hit.score >= least] + list(found.hits)
             warnings = tuple(dict.fromkeys((*here.warnings, *found.warnings)))
         return self._grouped(hits, project, shown), warnings
