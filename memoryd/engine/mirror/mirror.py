@@ -37,6 +37,7 @@ POLL = 1.0  # seconds between two looks at the index and the file
 BUSY_SHARE = 20  # a round takes at most one part in so many of the time
 ROUNDS = 5  # attempts at a file that another program changes at the same time
 SETTLE_TRIES, SETTLE_DELAY = 20, 0.25  # how often, and after how many seconds, to look again
+MAX_ERASE = 10.0  # seconds that a deletion waits for the files
 KEPT_EDITS = 50  # that `memoryd mirror` shows
 Answer = TypeVar("Answer")
 
@@ -242,8 +243,9 @@ class Mirror:
         if self._files is None:
             return
         try:
-            async with self._writing:
-                await self._erase(self._files, set(ids))
+            with anyio.fail_after(MAX_ERASE):
+                async with self._writing:
+                    await self._erase(self._files, set(ids))
         except Exception as exc:
             self._trouble = exc if isinstance(exc, MemorydError) else _unwritable(exc)
             log.warning("mirror_not_erased", error=type(exc).__name__)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from memoryd.adapters.mirror_files import LocalMirrorFiles
 from memoryd.engine.engine import Engine
+from memoryd.engine.mirror import mirror
 from memoryd.engine.mirror.edits import Edit
 from memoryd.errors import MirrorError
 from tests.engine.conftest import VIENNA, Clock
@@ -415,3 +419,35 @@ async def test_an_edit_of_a_text_with_a_comment_keeps_the_comment(
     assert hows(await mirrored.mirror.sync()) == ["changed"]
     assert await facts(mirrored) == {"Write <!-- todo --> below it."}
     assert await mirrored.mirror.sync() == []
+
+
+async def test_no_store_waits_for_a_disk_that_hangs(
+    mirrored: Engine, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor a search; a forget waits for a while, and what it forgot is then forgotten all the
+    same."""
+    gone = await mirrored.store("One.")
+    await mirrored.mirror.sync()
+    hanging, released = threading.Event(), threading.Event()
+    plain = LocalMirrorFiles.replace
+
+    def hang(self: LocalMirrorFiles, name: str, text: str, expected: str | None) -> str | None:
+        hanging.set()
+        assert released.wait(60)
+        return plain(self, name, text, expected)
+
+    monkeypatch.setattr(LocalMirrorFiles, "replace", hang)
+    monkeypatch.setattr(mirror, "MAX_ERASE", 0.01)
+    await mirrored.store("Two.")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(mirrored.mirror.sync)
+        try:
+            await anyio.to_thread.run_sync(hanging.wait, 60)
+            with anyio.fail_after(30):
+                await mirrored.store("Three.")
+                assert (await mirrored.search("Three.")).hits
+                assert await mirrored.forget(gone.memory.id)
+        finally:
+            released.set()
+    await mirrored.mirror.sync()
+    assert set(folder.items) == {"Two.", "Three."}
