@@ -260,14 +260,20 @@ class Mirror:
             checks = {mark.check for _, mark in items if mark.id in ids}
             record.drop(ids)
             self._shown = [memory for memory in self._shown if memory.id not in ids]
-            text = await _on_thread(files.read, MEMORY)
-            for _ in range(ROUNDS):
-                if text is None or (cut := memory_md.without(text, handles, checks)) == text:
-                    break
-                text = await _on_thread(files.replace, MEMORY, cut, text)
+            await self._cut(files, lambda text: memory_md.without(text, handles, checks))
             await self._save(record)
         if self._history.may_have(ids):
             await self._history.write(files)
+
+    async def _cut(self, files: MirrorFiles, cut: Callable[[str], str]) -> None:
+        """Write MEMORY.md as `cut` makes it of its text, and what another program writes in between
+        too."""
+        present = text = await _on_thread(files.read, MEMORY)
+        for _ in range(ROUNDS):
+            if text is None or (wanted := cut(text)) == present:
+                return
+            text = await _on_thread(files.replace, MEMORY, wanted, present)
+            present = wanted
 
     async def run(self) -> None:
         """A round now, then whenever memories or MEMORY.md have changed, until cancelled. A failure

@@ -451,3 +451,27 @@ async def test_no_store_waits_for_a_disk_that_hangs(
             released.set()
     await mirrored.mirror.sync()
     assert set(folder.items) == {"Two.", "Three."}
+
+
+async def test_an_edit_in_the_moment_of_a_forget_stays(
+    mirrored: Engine, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if what the editor wrote has nothing of the forgotten memory."""
+    gone = await mirrored.store("The parcel is under the stairs.")
+    await mirrored.store("One.")
+    await mirrored.mirror.sync()
+    plain, raced = LocalMirrorFiles.replace, list[str]()
+
+    def racing(self: LocalMirrorFiles, name: str, text: str, expected: str | None) -> str | None:
+        if not raced:
+            raced.append(name)
+            lines = [line for line in folder.memory.split("\n") if "parcel" not in line]
+            folder.write("\n".join([*lines, "- In the last moment.", ""]))
+        return plain(self, name, text, expected)
+
+    monkeypatch.setattr(LocalMirrorFiles, "replace", racing)
+    await mirrored.forget(gone.memory.id)
+    assert raced
+    assert "parcel" not in folder.everything()
+    assert "- In the last moment." in folder.memory
+    assert hows(await mirrored.mirror.sync()) == ["added"]
