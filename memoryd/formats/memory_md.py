@@ -115,8 +115,13 @@ def render(lines: Sequence[Line], version: str) -> str:
 def parse(text: str) -> Parsed:
     """What is in a file, whoever wrote it."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    return Parsed(version_of(text), tuple(map(_entry, parse_blocks(text))))
+
+
+def version_of(text: str) -> str | None:
+    """The version that a text names; None if its header is missing."""
     found = VERSION.search(text)
-    return Parsed(found[1] if found else None, tuple(map(_entry, parse_blocks(text))))
+    return found[1] if found else None
 
 
 def without(text: str, handles: set[str], checks: set[str]) -> str:

@@ -199,7 +199,8 @@ class Mirror:
         record = await self._loaded()
         held = list(record.held)
         if text.strip():
-            done = await self._edits.take(memory_md.parse(text), record, removals=removals)
+            parsed = await _on_thread(memory_md.parse, text)
+            done = await self._edits.take(parsed, record, removals=removals)
         else:  # deleted or emptied: an accident more often than a wish
             newest = list(record.versions.values())[-1:]
             done = self._edits.hold(record, [mark.id for v in newest for mark in v.values()])
@@ -224,10 +225,11 @@ class Mirror:
             record = await self._loaded()
             shared = self._durable.facts(None, self._parts.clock())
             facts = {memory.id: memory for memory in shared}
-            found = memory_md.lines_for(((id, m.content) for id, m in facts.items()), MAX_BYTES)
+            contents = [(memory.id, memory.content) for memory in shared]
+            found = await _on_thread(memory_md.lines_for, contents, MAX_BYTES)
             lines = [line for _, line in found]
             self._shown = [facts[id] for id, _ in found]
-            known = memory_md.parse(expected or "").version
+            known = memory_md.version_of(expected or "")
             if known in record.versions and memory_md.render(lines, known) == expected:
                 return None
             version = memory_md.new_version()
@@ -270,7 +272,7 @@ class Mirror:
         too."""
         present = text = await _on_thread(files.read, MEMORY)
         for _ in range(ROUNDS):
-            if text is None or (wanted := cut(text)) == present:
+            if text is None or (wanted := await _on_thread(cut, text)) == present:
                 return
             text = await _on_thread(files.replace, MEMORY, wanted, present)
             present = wanted
