@@ -9,7 +9,7 @@ from typing import Any
 from memoryd import __version__
 from memoryd.cli import options as values
 from memoryd.cli.options import Parser
-from memoryd.formats import FORMATS
+from memoryd.formats import FORMATS, IMPORT_FORMATS
 from memoryd.toolsets import TOOLSETS
 
 
@@ -266,10 +266,11 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         "file",
         metavar="FILE",
         nargs="?",
-        help="an export, a backup, or a Markdown file with lists; - reads stdin",
+        help="an export, a backup, a Markdown file with lists, or a MEMORY.md, HISTORY.md, "
+        "CLAUDE.md, AGENTS.md or .cursorrules; - reads stdin",
     )
     imported.add_argument(
-        "--format", choices=FORMATS, help="without it, recognised by content and name"
+        "--format", choices=IMPORT_FORMATS, help="without it, recognised by content and name"
     )
     imported.add_argument(
         "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"
@@ -326,7 +327,16 @@ def _add_store_verbs(verbs: Verbs) -> None:
     sweep.add_argument(
         "--now", action="store_true", help="also after a leap of the clock: date and time are right"
     )
-    _add_json(backup, restore, rescue, purge, sweep)
+    mirror = _add(verbs, "mirror", "mirror:mirror", "show the state of the files for people")
+    action = mirror.add_mutually_exclusive_group()
+    action.add_argument("--now", action="store_true", help="take edits in and write the files now")
+    action.add_argument(
+        "--confirm", action="store_true", help="forget the memories whose items are missing"
+    )
+    action.add_argument(
+        "--keep", action="store_true", help="keep the memories whose items are missing"
+    )
+    _add_json(backup, restore, rescue, purge, sweep, mirror)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:
