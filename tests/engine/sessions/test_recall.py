@@ -43,6 +43,8 @@ def config(config: Config) -> Config:
 
 @pytest.fixture
 async def mind_(config: Config, clock: Clock) -> AsyncIterator[Mind]:
+    """Sessions are compacted by the tests only."""
+    config = replace(config, sessions=SessionSettings(auto_compact=False))
     async with in_one_task(open_mind(config, clock)) as opened:
         yield opened
 
@@ -174,6 +176,18 @@ async def test_a_much_weaker_match_of_this_session_does_not_come_first(
         hint = "zebra stripes savanna grass"
         assert "aunt" in part(await mind_.recall("s", hint, scope="session"), "moments")
         assert "- Session old:" in part(await mind_.recall("s", hint), "moments")
+
+
+async def test_a_match_of_this_session_is_found_behind_many_others(
+    config: Config, clock: Clock
+) -> None:
+    """Those of other sessions fill the page of a search."""
+    few = SessionSettings(recall_messages=1)
+    async with open_mind(replace(config, sessions=few), clock) as mind_:
+        await mind_.say("s", "I have seen a zebra at the river yesterday, said my aunt", "x", "y")
+        for n in range(40):
+            await mind_.say(f"o{n}", f"zebra {n}")
+        assert part(await mind_.recall("s", "zebra"), "moments").startswith("- This session:")
 
 
 async def test_surroundings_do_not_repeat_the_last_messages(config: Config, clock: Clock) -> None:
