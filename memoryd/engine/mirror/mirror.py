@@ -26,6 +26,7 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.updates import Updates
 from memoryd.errors import MemorydError, MirrorError
+from memoryd.fields import is_digest
 from memoryd.formats import memory_md
 from memoryd.model import Memory
 from memoryd.ports import MirrorFiles
@@ -223,7 +224,9 @@ class Mirror:
         await self._durable.prepare()
         async with self._writing:
             record = await self._loaded()
-            shared = self._durable.facts(None, self._parts.clock())
+            shown = self._durable.facts(None, self._parts.clock())
+            # Without the digest: what a person changed in it would change no fact.
+            shared = [memory for memory in shown if not is_digest(memory)]
             facts = {memory.id: memory for memory in shared}
             contents = [(memory.id, memory.content) for memory in shared]
             found = await _on_thread(memory_md.lines_for, contents, MAX_BYTES)

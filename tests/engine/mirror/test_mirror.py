@@ -17,7 +17,10 @@ from memoryd.adapters.mirror_files import LocalMirrorFiles
 from memoryd.engine.engine import Engine
 from memoryd.engine.mirror import mirror
 from memoryd.engine.mirror.edits import Edit
+from memoryd.engine.sessions.durable import digest_name
 from memoryd.errors import MirrorError
+from memoryd.fields import DERIVED_FROM, DIGEST_OF
+from memoryd.model import Memory, MemoryType
 from tests.engine.conftest import VIENNA, Clock
 from tests.engine.mirror.conftest import Folder, Open
 
@@ -475,3 +478,21 @@ async def test_an_edit_in_the_moment_of_a_forget_stays(
     assert "parcel" not in folder.everything()
     assert "- In the last moment." in folder.memory
     assert hows(await mirrored.mirror.sync()) == ["added"]
+
+
+async def test_a_digest_is_not_shown(mirrored: Engine, folder: Folder, clock: Clock) -> None:
+    """It is made of facts, and a person who changes it would change none of them."""
+    fact = await mirrored.store("The dock is in the kitchen.")
+    digest = Memory(
+        id="d" * 20,
+        type=MemoryType.FACT,
+        content="- Docks are in kitchens.",
+        created_at=clock.now,
+        metadata={DIGEST_OF: 1, DERIVED_FROM: [fact.memory.id]},
+        name=digest_name(None),
+    )
+    await mirrored.import_memory(digest)
+    shown = mirrored.mirror._durable.facts(None, clock.now)
+    assert digest.id in {memory.id for memory in shown}
+    await mirrored.mirror.sync()
+    assert folder.items == ["The dock is in the kitchen."]
