@@ -198,8 +198,8 @@ async def test_surroundings_do_not_repeat_the_last_messages(config: Config, cloc
 
 
 async def test_a_fact_that_did_not_fit_may_be_a_moment(mind_: Mind) -> None:
-    unsure = {"confidence": 0.3}
-    fact = (await mind_.engine.store("The zebra is in the zoo.", metadata=unsure)).memory
+    text = "The zebra is in the zoo, and this fact is the longest of all of them here."
+    fact = (await mind_.engine.store(text, metadata={"confidence": 0.3})).memory
     for n in range(40):
         await mind_.engine.store(f"Fact number {n} takes some room and says little else.")
     found = await mind_.recall("s", "zebra", 400)
