@@ -215,8 +215,13 @@ def _add_session_verbs(verbs: Verbs) -> None:
     )
     working.add_argument("--section", metavar="TITLE", help="only this section")
     working.add_argument("--set", metavar="TEXT", help="replace it; - reads the text from stdin")
-    for verb in (recall, listed, wake, working):
-        verb.add_argument("--identity", metavar="NAME", help="whose it is; without it, default")
+    for verb, text in (
+        (recall, "whose working memory; without it, that of the session"),
+        (listed, "only sessions of this identity"),
+        (wake, "who wakes up; without it, default"),
+        (working, "whose; without it, default"),
+    ):
+        verb.add_argument("--identity", metavar="NAME", help=text)
     _add_json(recall, sessions, listed, read, rename, compact, wake, sleep, working)
 
 

@@ -34,6 +34,7 @@ from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.digest import Digests
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
@@ -142,7 +143,8 @@ class Engine:
 
         self.records = Records(parts, memories, updates)
         facts = Facts(parts, memories, updates)
-        self.compaction = Compaction(parts, self.records, self.notes, facts, durable)
+        digests = Digests(parts, memories, durable)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, durable, digests)
 
         self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn

@@ -43,6 +43,8 @@ def config(config: Config) -> Config:
 
 @pytest.fixture
 async def mind_(config: Config, clock: Clock) -> AsyncIterator[Mind]:
+    """Sessions are compacted by the tests only."""
+    config = replace(config, sessions=SessionSettings(auto_compact=False))
     async with in_one_task(open_mind(config, clock)) as opened:
         yield opened
 
