@@ -32,7 +32,8 @@ from scripts.bench.corpus import records, texts
 
 SESSION, SAID, ARCHIVES = "now", 60, 3
 LIMIT = 5
-WHAT = ("search", "recall")
+SEARCH, RECALL = WHAT = ("search", "recall")
+ALONE, WRITTEN = "alone", "after a write"
 BAR = 3.0  # searches that a recall may take
 
 
@@ -66,21 +67,22 @@ async def measure(size: int, queries: int, folder: Path) -> dict[str, dict[str, 
     config = Config(memory=MemorySettings(path=folder), embedding=hashed, sessions=by_hand)
     async with open_engine(config) as engine:
         await fill(engine, size)
-        found: dict[str, dict[str, float]] = {}
+        await engine._parts.snapshots.save()  # not while something is measured
         asked = list(texts(4 * queries + 2, seed=8, words=(4, 9)))
         await engine.recall(SESSION, asked.pop())  # the first one reads every fact
         await engine.search(asked.pop())
-        for writes, name in ((False, "alone"), (True, "after a write")):
-            taken: dict[str, list[float]] = {"search": [], "recall": []}
-            for _ in range(queries):
-                if writes:
-                    await engine.add_turn("user", asked[0][::-1], "another session")
-                taken["search"].append(await _timed(engine.search(asked.pop(), limit=LIMIT)))
-                if writes:
-                    await engine.add_turn("user", asked[0][::-1], "another session")
-                taken["recall"].append(await _timed(engine.recall(SESSION, asked.pop())))
-            found[name] = _summary(taken)
-        return found
+        taken = {name: {what: list[float]() for what in WHAT} for name in (ALONE, WRITTEN)}
+        for _ in range(queries):
+            for name, times in taken.items():
+                for what in WHAT:
+                    if name == WRITTEN:
+                        await engine.add_turn("user", asked[0][::-1], "another session")
+                    times[what].append(await _timed(_call(engine, what, asked.pop())))
+        return {name: _summary(times) for name, times in taken.items()}
+
+
+def _call(engine: Engine, what: str, text: str) -> Awaitable[object]:
+    return engine.recall(SESSION, text) if what == RECALL else engine.search(text, limit=LIMIT)
 
 
 async def _timed(call: Awaitable[object]) -> float:
