@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from json import JSONDecodeError
-from json.decoder import scanstring
+from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
 from memoryd.setup.syntax import Fault
 
 BLANK = " \t\r\n"
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+STRINGS = JSONDecoder()
 LITERALS = {"true": True, "false": False, "null": None}
 
 
@@ -90,10 +90,10 @@ class Reader:
 
     def _string(self) -> str:
         try:
-            value, self.at = scanstring(self.text, self.at + 1, True)
+            value, self.at = STRINGS.raw_decode(self.text, self.at)
         except JSONDecodeError as exc:
             raise Fault(self.text, exc.pos, f"{exc.msg[:1].lower()}{exc.msg[1:]}") from None
-        return value
+        return str(value)
 
     def _object(self, start: int) -> Node:
         members: list[Member] = []

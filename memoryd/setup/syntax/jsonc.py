@@ -22,9 +22,7 @@ def parse(text: str, *, lenient: bool = LENIENT) -> dict[str, Any]:
     return root.value if root else {}
 
 
-def put(
-    text: str, path: Sequence[str], value: dict[str, Any], *, lenient: bool = LENIENT
-) -> str:
+def put(text: str, path: Sequence[str], value: dict[str, Any], *, lenient: bool = LENIENT) -> str:
     """The text with this value at this path."""
     root = Reader(text, lenient).read()
     if root is None:
@@ -91,7 +89,9 @@ class _Style:
         text, end = self._text, newline(self._text)
         inner = text[node.start + 1 : node.end - 1]
         if self._one_line:
-            return text[: node.start + 1] + self._inline({key: value})[1:-1] + text[node.start + 1 :]
+            return (
+                text[: node.start + 1] + self._inline({key: value})[1:-1] + text[node.start + 1 :]
+            )
         outer = _indent(text, node.start)
         piece = end + self._member(key, value, outer + self._unit)
         if "\n" in inner:

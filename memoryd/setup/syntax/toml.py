@@ -83,7 +83,8 @@ def drop(text: str, path: Sequence[str], keep: int) -> str:
 
 def statements(text: str) -> Iterator[Statement]:
     """Every header and key of a text that is known to be valid."""
-    at, table = 0, ()
+    at = 0
+    table: tuple[str, ...] = ()
     while at < len(text):
         found = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)").match(text, at)
         if found and found.end() > at:  # a blank line or a comment

@@ -82,7 +82,7 @@ def _root(text: str) -> yaml.Node | None:
 def _fault(text: str, exc: Exception) -> Fault:
     mark = getattr(exc, "problem_mark", None)
     fault = Fault(text, 0, getattr(exc, "problem", None) or str(exc).partition("\n")[0])
-    fault.line = mark.line + 1 if mark else getattr(exc, "position", 0) and 1 or 1
+    fault.line = mark.line + 1 if mark else 1
     return fault
 
 
@@ -117,9 +117,7 @@ def _insert(text: str, mapping: yaml.MappingNode, value: dict[str, Any], unit: i
     return _add_lines(text, _line_end(text, last), value, column, unit)
 
 
-def _fill(
-    text: str, above: Pair | None, node: yaml.Node, value: dict[str, Any], unit: int
-) -> str:
+def _fill(text: str, above: Pair | None, node: yaml.Node, value: dict[str, Any], unit: int) -> str:
     """The text with the first pairs of a mapping that is empty: `{}`, or nothing at all."""
     start, end = node.start_mark.index, node.end_mark.index
     is_empty = isinstance(node, yaml.MappingNode) or (
@@ -147,9 +145,7 @@ def _in_flow(text: str, key: yaml.Node) -> bool:
 def _add_lines(text: str, at: int, value: dict[str, Any], column: int, unit: int) -> str:
     """The text with a mapping in lines of its own, this far indented."""
     end = newline(text)
-    said = yaml.safe_dump(
-        value, sort_keys=False, allow_unicode=True, width=ANY_WIDTH, indent=unit
-    )
+    said = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=ANY_WIDTH, indent=unit)
     lines = "".join(" " * column + line + end for line in said.splitlines())
     before = end if at and text[at - 1] != "\n" else ""
     return text[:at] + before + lines + text[at:]
