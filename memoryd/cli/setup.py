@@ -65,8 +65,10 @@ def _set_up(client: Client, options: argparse.Namespace) -> int:
     scope = PROJECT if options.project else USER
     if scope == PROJECT and not client.project_files:
         raise UsageError(
-            f"{client.title} has no configuration of a project.", hint="Leave --project out."
+            f"memoryd can add itself to {client.title} for all projects only.",
+            hint="Leave --project out.",
         )
+    was_found = client.is_installed()  # before there is a file of ours
     changes = [_planned(edit, options) for edit in _edits(client, scope, options)]
     if options.print:
         for change in changes:
@@ -83,18 +85,13 @@ def _set_up(client: Client, options: argparse.Namespace) -> int:
         say(_sentence(SAID, change, client))
         if backup is not None:
             say(f"  as it was before: {backup}")
-    _advise(client, scope, [change for change, _ in done])
-    return 0
-
-
-def _advise(client: Client, scope: str, changes: list[Change]) -> None:
-    """What the user should know after a change."""
-    if any(change.action in (ADD, REPLACE) for change in changes):
+    if any(change.action in (ADD, REPLACE) for change, _ in done):
         say(client.afterwards)
+        if not was_found:
+            note(f"{client.title} was not found on this machine.")
         if scope == PROJECT:
             note("The entry has a path of this machine: do not share the file with others.")
-        elif not client.is_installed():
-            note(f"{client.title} was not found on this machine.")
+    return 0
 
 
 def _edits(client: Client, scope: str, options: argparse.Namespace) -> list[Edit]:

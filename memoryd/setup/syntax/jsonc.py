@@ -102,7 +102,7 @@ class _Style:
     def replace(self, node: Node, value: dict[str, Any]) -> str:
         """The text with another value in the place of this one."""
         text = self._text
-        if "\n" in text[node.start : node.end] or not self._one_line:
+        if "\n" in text[node.start : node.end]:
             written = _written(value, self._unit, _indent(text, node.start), text)
         else:
             written = self._inline(value)

@@ -113,8 +113,7 @@ def _insert(text: str, mapping: yaml.MappingNode, value: dict[str, Any], unit: i
     if mapping.flow_style:
         at = max(last[0].end_mark.index, last[1].end_mark.index)
         return f"{text[:at]}, {json.dumps(value, ensure_ascii=False)[1:-1]}{text[at:]}"
-    column = mapping.value[0][0].start_mark.column
-    return _add_lines(text, _line_end(text, last), value, column, unit)
+    return _add_lines(text, _line_end(text, last), value, mapping.start_mark.column, unit)
 
 
 def _fill(text: str, above: Pair | None, node: yaml.Node, value: dict[str, Any], unit: int) -> str:
