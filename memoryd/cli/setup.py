@@ -142,13 +142,13 @@ def _change_facts(change: Change, backup: Path | None) -> dict[str, Any]:
 
 def _offer(found: list[Client], options: argparse.Namespace) -> None:
     """List the clients that were found, and at a terminal offer to add memoryd to each."""
-    states = {client: _state(client, options) for client in found}
-    if not states:
+    if not found:
         return
+    states = [(client, *_state(client, options)) for client in found]
     say("Clients on this machine:")
-    for row in rows({client.title: state for client, (_, state) in states.items()}):
+    for row in rows({client.title: state for client, _, state in states}):
         say(row)
-    for client, (may_add, _) in states.items() if _at_terminal() else ():
+    for client, may_add, _ in states if _at_terminal() else ():
         file = client.file(USER, Path.cwd())
         if may_add and _asks(f"Add memoryd to {client.title} ({file})?", default=True):
             try:

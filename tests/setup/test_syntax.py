@@ -27,7 +27,8 @@ JSON = [
     '{\n"a": 1}',
 ]
 WITH_COMMENTS = [
-    '// top\n{\n\t// c\n\t"a": 1, // one\n\t"servers": {\n\t\t"x": {}, // last\n\t\t// more\n\t},\n}\n',
+    '// top\n{\n\t// c\n\t"a": 1, // one\n'
+    '\t"servers": {\n\t\t"x": {}, // last\n\t\t// more\n\t},\n}\n',
     '{\r\n  "a": 1 // one\r\n  /* two\r\n  lines */\r\n}\r\n// end',
     '{"a": 1, /* c */ "b": {}, }',
     '{\n  "servers": {\n    // nothing yet\n  }\n}\n',
