@@ -310,7 +310,7 @@ def check_clients(patient: Patient) -> Iterator[Finding]:
     from memoryd.setup.config_file import ClientConfigError
 
     for client in CLIENTS:
-        [edit] = client.edits(("memoryd", "mcp"), USER, patient.home)
+        edit = client.edits(("memoryd", "mcp"), USER, patient.home)[0]
         try:
             found = entries(edit)
         except ClientConfigError as exc:

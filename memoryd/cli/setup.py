@@ -76,7 +76,7 @@ def _set_up(client: Client, options: argparse.Namespace) -> int:
         return 0
     for change in changes:
         _confirm(change, client, options)
-    done = [(change, change.make() if change.is_needed else None) for change in changes]
+    done = _made([change.edit for change in changes], options)
     if options.json:
         told = [_change_facts(change, backup) for change, backup in done]
         say_json({"client": client.name, "scope": scope, "changes": told})
@@ -92,6 +92,18 @@ def _set_up(client: Client, options: argparse.Namespace) -> int:
         if scope == PROJECT:
             note("The entry has a path of this machine: do not share the file with others.")
     return 0
+
+
+def _made(edits: list[Edit], options: argparse.Namespace) -> list[tuple[Change, Path | None]]:
+    """Make each change, and say where its backup is. Each is planned anew, as the one before may
+    have changed the same file; then the first backup stays."""
+    done: list[tuple[Change, Path | None]] = []
+    for edit in edits:
+        change = _planned(edit, options)
+        has_backup = any(change.file.backup == backup for _, backup in done)
+        made = change.make(has_backup=has_backup) if change.is_needed else None
+        done.append((change, made))
+    return done
 
 
 def _edits(client: Client, scope: str, options: argparse.Namespace) -> list[Edit]:

@@ -56,8 +56,9 @@ class Change:
         shown = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
         return "\n".join(line[:MAX_SHOWN] + "…" * (len(line) > MAX_SHOWN) for line in shown)
 
-    def make(self) -> Path | None:
-        """Write it; the backup, None if there is none. Raises ClientConfigError."""
+    def make(self, *, has_backup: bool = False) -> Path | None:
+        """Write it; the backup, None if there is none. `has_backup`: one was made just before an
+        earlier change of the same file. Raises ClientConfigError."""
         if self.is_exact:
             self.file.restore()
             return None
@@ -67,7 +68,7 @@ class Change:
                 _remove_if_empty(self.file.real.parent)
             return None
         mode = config_file.SHARED if self.edit.scope == PROJECT else config_file.PRIVATE
-        return self.file.write(self.text, mode)
+        return self.file.write(self.text, mode, has_backup=has_backup)
 
 
 def adding(edit: Edit) -> Change:

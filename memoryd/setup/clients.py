@@ -60,7 +60,7 @@ class Client:
         return next((path for path in choices if path.exists()), choices[0])
 
     def edits(self, command: Sequence[str], scope: str, folder: Path) -> list[Edit]:
-        """What to change so that this client starts that command."""
+        """What to change so that this client starts that command. The first is its server."""
         path = (self.key, NAME)
         file = self.file(scope, folder)
         return [Edit(file, self.syntax, path, self.entry(command), scope)]

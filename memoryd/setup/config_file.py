@@ -42,12 +42,13 @@ class ConfigFile:
     def backup(self) -> Path:
         return self.real.with_name(self.real.name + BACKUP)
 
-    def write(self, text: str, mode: int = PRIVATE) -> Path | None:
-        """Replace the text; the backup, None if there was no file. Raises ClientConfigError."""
+    def write(self, text: str, mode: int = PRIVATE, *, has_backup: bool = False) -> Path | None:
+        """Replace the text; the backup, None if there was no file. `has_backup`: the one that is
+        there stays. Raises ClientConfigError."""
         with _told(self.path):
             self._refuse_read_only()
             self.real.parent.mkdir(parents=True, exist_ok=True)
-            if self.data is not None:
+            if self.data is not None and not has_backup:
                 with files.replacing(self.backup, _part(self.backup)) as file:
                     file.write(self.data)
             mark = MARK if self.data and self.data.startswith(MARK) else b""

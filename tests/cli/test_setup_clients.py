@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from memoryd.cli.main import main
-from memoryd.setup.clients import CLIENTS
+from memoryd.setup.clients import BY_NAME, CLIENTS, USER, Client
 from tests.processes import environment
 
 Capture = pytest.CaptureFixture[str]
@@ -240,6 +241,26 @@ def test_faults_are_shown(home: Path, capsys: Capture) -> None:
     assert "client_entry_broken: " in said
     assert "More: memoryd doctor\n" in said
     assert "nothing is wrong" not in said
+
+
+def test_a_client_may_need_two_changes_in_one_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Both are made, and the backup is from before the first."""
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"a": 1}')
+    client = BY_NAME["cursor"]
+    [server] = client.edits((MEMORYD, "mcp"), USER, Path())
+    hook = replace(server, path=("hooks", "memoryd"), value={"command": MEMORYD, "args": ["mcp"]})
+    monkeypatch.setattr(Client, "edits", lambda *_: [server, hook])
+    assert main(["setup", "cursor"]) == 0
+    assert list(json.loads(file.read_text())) == ["a", "mcpServers", "hooks"]
+    assert Path(f"{file}.memoryd-backup").read_text() == '{"a": 1}'
+    assert main(["setup", "cursor"]) == 0
+    assert capsys.readouterr().out.count("Nothing was changed.") == 2
+    assert main(["setup", "cursor", "--remove"]) == 0
+    assert file.read_text() == '{"a": 1}'
 
 
 def test_setup_of_a_client_starts_no_daemon_and_loads_no_model(home: Path) -> None:
