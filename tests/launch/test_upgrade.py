@@ -11,7 +11,9 @@ import pytest
 
 from memoryd import __version__, daemon_record
 from memoryd.daemon_record import JOURNAL, LISTENING, MANAGED, Record, is_newer
-from memoryd.launch.upgrade import ANSWER_TIMEOUT, Upgrade
+from memoryd.doors.lines import SESSION
+from memoryd.launch.upgrade import ANSWER_TIMEOUT, METHOD, Upgrade
+from tests.daemons import Daemon, ForkedDaemon, Lines
 from tests.homes import Home
 from tests.processes import free_port
 
@@ -141,3 +143,28 @@ def test_versions_are_compared_by_their_numbers() -> None:
     assert not is_newer("0.1.0", "0.2.0.dev1")
     assert not is_newer("", "0.1")
     assert not is_newer("1.0", "unknown")
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    made = ForkedDaemon(tmp_path / "data").start()
+    yield made
+    made.stop()
+
+
+def test_a_daemon_ends_for_a_newer_version_only(daemon: Daemon) -> None:
+    assert daemon.process is not None
+    for version in (OLD, __version__, "", None, ["99.0"]):
+        assert daemon.call(METHOD, version=version) == {"ending": False}
+    assert daemon.process.poll() is None
+    assert daemon.call(METHOD, version="99.0") == {"ending": True}
+    assert daemon.process.wait(60) == 0
+
+
+def test_an_agent_behind_a_shim_cannot_end_a_daemon(daemon: Daemon) -> None:
+    """A connection that the shim has opened for its client has no owner's rights."""
+    with Lines(daemon.connect()) as lines:
+        lines.send({"jsonrpc": "2.0", "method": SESSION, "params": {"session_id": "s"}})
+        lines.open()
+        assert "code" in lines.call(METHOD, version="99.0")
+    assert daemon.status()["health"]
