@@ -151,13 +151,20 @@ def _edited(
         after = rules.parse(text)
     except Fault as exc:
         raise _invalid(file.path, exc) from None
-    if _pruned(after, edit.path) != _pruned(_meant(found, edit.path, value), edit.path):
+    if not _are_same(
+        _pruned(after, edit.path), _pruned(_meant(found, edit.path, value), edit.path)
+    ):
         raise ClientConfigError(
             f"{file.path} cannot be edited without changing something else in it.",
             code="client_config_unusual",
             hint=f"Edit {'.'.join(edit.path)} by hand.",
         )
     return text
+
+
+def _are_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two values are equal; a number that is none is equal to itself here."""
+    return one == other or repr(one) == repr(other)
 
 
 def _meant(found: dict[str, Any], path: Sequence[str], value: object) -> dict[str, Any]:

@@ -77,6 +77,8 @@ class ConfigFile:
             self.real.unlink()
 
     def _keep_mode(self, handle: int, mode: int) -> None:
+        if os.chmod not in os.supports_fd:  # Windows has no such modes
+            return
         if self.data is None:
             os.chmod(handle, mode)
             return

@@ -103,6 +103,13 @@ def test_a_file_that_we_made_goes_again(client: Client) -> None:
     assert not edit.file.exists()
 
 
+def test_a_value_that_is_not_equal_to_itself_is_no_obstacle() -> None:
+    edit = edit_of(BY_NAME["goose"])
+    write(edit, "temperature: .nan\nextensions: {}\n")
+    adding(edit).make()
+    assert list(entries(edit)) == ["memoryd"]
+
+
 def test_the_whole_cycle_with_a_second_entry(home: Path) -> None:
     """An entry that was replaced leaves no empty parent when it goes."""
     client = BY_NAME["cursor"]

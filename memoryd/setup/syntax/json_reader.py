@@ -80,9 +80,14 @@ class Reader:
                 return Node(start, self.at, value)
         if found := NUMBER.match(self.text, start):
             self.at = found.end()
-            number = float(found[0]) if re.search(r"[.eE]", found[0]) else int(found[0])
-            return Node(start, self.at, number)
+            return Node(start, self.at, self._number(found[0]))
         raise self._fault("a value is expected here")
+
+    def _number(self, said: str) -> int | float:
+        try:
+            return float(said) if re.search(r"[.eE]", said) else int(said)
+        except ValueError:
+            raise self._fault("the number before this is too long") from None
 
     def _text_node(self, start: int) -> Node:
         value = self._string()

@@ -48,6 +48,8 @@ def parse(text: str) -> dict[str, Any]:
         fault = Fault(text, 0, LINE_OF_ERROR.sub("", str(exc)).strip())
         fault.line = line
         raise fault from None
+    except ValueError:
+        raise Fault(text, 0, "a number in it is too long") from None
     except RecursionError:
         raise Fault(text, 0, "it is nested too deeply") from None
 
