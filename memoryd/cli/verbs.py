@@ -303,17 +303,9 @@ def _add_machine_verbs(verbs: Verbs) -> None:
 
 
 def _add_setup(verbs: Verbs) -> None:
-    setup = _add(
-        verbs, "setup", "setup:setup", "prepare the model, and add memoryd to an MCP client"
-    )
-    setup.add_argument(
-        "client",
-        nargs="?",
-        choices=tuple(BY_NAME),
-        metavar="CLIENT",
-        help=f"{', '.join(BY_NAME)}; without one, prepare the model, check everything and show "
-        "which clients are there",
-    )
+    setup = _add(verbs, "setup", "setup:setup", "prepare the model, and add memoryd to a client")
+    which = f"{', '.join(BY_NAME)}; without one, prepare and check all, and list the clients"
+    setup.add_argument("client", nargs="?", choices=tuple(BY_NAME), metavar="CLIENT", help=which)
     setup.add_argument("--print", action="store_true", help="only show what would change")
     setup.add_argument("--remove", action="store_true", help="remove memoryd from the client")
     scope = setup.add_mutually_exclusive_group()
