@@ -247,6 +247,7 @@ def test_any_json_with_comments(text: str) -> None:
     round_trip("jsonc", text)
 
 
+@pytest.mark.slow
 @given(documents, st.booleans(), st.sampled_from([2, 4, 7]), st.sampled_from(["\n", "\r\n"]))
 def test_any_yaml(value: dict[str, Any], flow: bool, indent: int, end: str) -> None:
     style = None if flow else False
