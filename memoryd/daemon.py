@@ -24,6 +24,7 @@ import anyio.abc
 import structlog
 
 from memoryd import __version__
+from memoryd.daemon_record import is_newer
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
 from memoryd.doors.readiness import Readiness
@@ -96,6 +97,7 @@ class Daemon:
         self._server = McpServer(
             self._readiness, self._status, parse_toolsets(config.doors.toolsets)
         )
+        self._line_doors: list[LineDoor] = []
         self._stopping = anyio.Event()
         self._has_ended = False  # everything is closed; only threads may still run
         self._inode: int | None = None  # of our socket file; None: the service manager owns it
@@ -162,6 +164,7 @@ class Daemon:
                 tokens,
                 max_unauthenticated=doors.max_unauthenticated,
             )
+            self._line_doors.append(door)
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
             port = bind_tcp(doors.http_host, doors.http_port)
@@ -173,8 +176,27 @@ class Daemon:
         return Limits(doors.max_line_bytes, doors.max_calls, doors.max_calls_per_second)
 
     def _local_door(self, token: str) -> LineDoor:
-        most, data_dir = self._config.doors.max_connections, self._config.memory.path
-        return LineDoor(self._server.lowlevel, self._limits, most, Tokens(token), data_dir=data_dir)
+        door = LineDoor(
+            self._server.lowlevel,
+            self._limits,
+            self._config.doors.max_connections,
+            Tokens(token),
+            data_dir=self._config.memory.path,
+            retire=self._retire,
+        )
+        self._line_doors.append(door)
+        return door
+
+    def _retire(self, version: str) -> bool:
+        """End for a newer version, unless somebody but the one who asks is connected; whether it
+        ends. Who uses HTTP is not known, so with that door it stays."""
+        busy = sum(door.connections for door in self._line_doors) > 1
+        if busy or self._config.doors.http_port or self._stopping.is_set():
+            return False
+        if not is_newer(version, __version__):
+            return False
+        self._stop("retiring", version=version)
+        return True
 
     async def _keep_place(self, doors: anyio.abc.TaskGroup) -> None:
         """Recreate a data directory that was moved or deleted under us, with its lock, record and
@@ -266,11 +288,14 @@ class Daemon:
             async for number in signals:
                 if self._stopping.is_set():
                     os._exit(1)
-                log.info("stopping", signal=signal.Signals(number).name)
-                self._stopping.set()
-                timer = threading.Timer(STOP_SECONDS, self._end_late)
-                timer.daemon = True
-                timer.start()
+                self._stop("stopping", signal=signal.Signals(number).name)
+
+    def _stop(self, why: str, **facts: str) -> None:
+        log.info(why, **facts)
+        self._stopping.set()
+        timer = threading.Timer(STOP_SECONDS, self._end_late)
+        timer.daemon = True
+        timer.start()
 
     def _end_late(self) -> None:
         """End a stop that takes too long: a stuck worker or download must not delay the exit.

@@ -15,6 +15,7 @@ import binascii
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ MAX_FILE_BYTES = 16_384  # read of a record or note
 STARTING, LISTENING = "starting", "listening"
 MANAGED = "managed"  # the service manager listens, and starts a daemon on the first connection
 JOURNAL = "journal"  # in place of the log's path: the daemon logs to the journal of systemd
+VERSION = re.compile(r"(?:^|\.)(\d+)")  # its numbers
 ANNOUNCEMENT = "memoryd-daemon "  # prefix of the line on stderr that says where a daemon listens
 
 
@@ -69,6 +71,12 @@ def announced(text: str) -> Record | None:
         found = json.loads(lines[-1].removeprefix(ANNOUNCEMENT))
         return parse(found) if isinstance(found, dict) else None
     return None
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Whether a version is later than another; false if either cannot be compared."""
+    numbers = [tuple(map(int, found)) for found in map(VERSION.findall, (version, than))]
+    return bool(numbers[0] and numbers[1]) and numbers[0] > numbers[1]
 
 
 def write(record: Record) -> None:

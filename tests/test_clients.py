@@ -7,6 +7,7 @@ from a shell that has more. `scripts/clients` installs them.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,59 @@ def try_out(home: Home, command: list[str]) -> None:
     assert (told["stored"], told["found"]) == (CONTENT, [CONTENT])
     assert told["pid"] == pid
     assert [known.pid for known in home.listening()] == [pid]
+
+
+AGENTS = {
+    "claude-code": (("claude", "mcp", "list"), r"memoryd: (.+) mcp - . Connected"),
+    "codex": (("codex", "mcp", "list"), r"memoryd  +(\S+) +mcp .* enabled"),
+    "gemini": (("gemini", "mcp", "list"), r". memoryd: (.+) mcp \(stdio\) - Connected"),
+}
+OWN_WAY = {
+    "claude-code": ("claude", "mcp", "add", "--scope", "user", "memoryd", "--", *SERVER),
+    "codex": ("codex", "mcp", "add", "memoryd", "--", *SERVER),
+    "gemini": ("gemini", "mcp", "add", "--scope", "user", "memoryd", *SERVER),
+}
+
+
+def run_agent(home: Home, words: tuple[str, ...]) -> str:
+    """What the agent says, with nothing of ours on its PATH, in a folder that it trusts."""
+    if shutil.which("npm") is None:
+        pytest.skip("NOT TESTED: there is no npm here to install the agents with")
+    folder = INSTALLED / "agents" / "node_modules" / ".bin"
+    work = home.path / "work"
+    work.mkdir(exist_ok=True)
+    quiet = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    trust = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [str(folder / words[0]), *words[1:]],
+        env=home.environment("sdk") | {"PATH": f"{folder}:/usr/bin:/bin"} | quiet | trust,
+        cwd=work,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout + done.stderr  # Gemini lists on stderr
+
+
+@pytest.mark.parametrize("client", AGENTS)
+def test_an_agent_has_memoryd_after_setup(home: Home, client: str) -> None:
+    """The real program says so; and after --remove that it has not."""
+    home.run("shell", "setup", client)
+    ask, expected = AGENTS[client]
+    found = re.search(expected, run_agent(home, ask))
+    assert found is not None
+    assert found[1] == SERVER[0]
+    home.run("shell", "setup", client, "--remove")
+    assert re.search(expected, run_agent(home, ask)) is None
+
+
+@pytest.mark.parametrize("client", AGENTS)
+def test_setup_writes_what_the_agent_itself_would(home: Home, client: str) -> None:
+    """So there is nothing to do once the agent's own command has added it."""
+    run_agent(home, OWN_WAY[client])
+    [change] = home.json("shell", "setup", client)["changes"]
+    assert (change["name"], change["action"]) == ("memoryd", "unchanged")
 
 
 def test_fastmcp(home: Home) -> None:

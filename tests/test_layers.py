@@ -29,7 +29,8 @@ MAY = {
     "client": {"words", "launch", "client"},
     "shim": {"words", "launch", "shim"},
     "service": {"words", "launch", "service"},
-    "cli": {"words", "launch", "client", "shim", "wiring", "daemon", "service", "cli"},
+    "setup": {"words", "setup"},
+    "cli": {"words", "launch", "client", "shim", "wiring", "daemon", "service", "setup", "cli"},
     "__main__": {"cli", "shim"},
 }
 
@@ -48,7 +49,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "Stemmer": "engine/index/terms",
     "starlette": "doors/web",
     "uvicorn": "doors/web",
-    "yaml": "config",
+    "yaml": ("config", "setup/syntax/yaml"),
 }
 
 

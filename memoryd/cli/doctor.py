@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import shlex
 import shutil
@@ -33,10 +32,10 @@ DISK_FULL, DISK_LOW = 50_000_000, 500_000_000  # bytes that are free
 
 def doctor(options: argparse.Namespace) -> int:
     """Report every fault; exit code 1 if one remains."""
-    (found, notes), fixed = _examine(options), []
+    (found, notes), fixed = examine(options), []
     if options.fix:
         fixed = [finding for finding in found if finding.repair and _repaired(finding)]
-        found, notes = _examine(options) if fixed else (found, notes)
+        found, notes = examine(options) if fixed else (found, notes)
     if options.json:
         repaired = [_facts(finding) for finding in fixed]
         faults = [_facts(finding) for finding in found]
@@ -48,7 +47,7 @@ def doctor(options: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def _examine(options: argparse.Namespace) -> tuple[list[Finding], list[str]]:
+def examine(options: argparse.Namespace) -> tuple[list[Finding], list[str]]:
     """The faults, and what should be known besides."""
     from memoryd.config import load
 
@@ -326,29 +325,31 @@ def check_disk(patient: Patient) -> Iterator[Finding]:
 
 def check_clients(patient: Patient) -> Iterator[Finding]:
     """Entries of MCP clients whose command does not exist."""
-    places_of = (".claude.json", ".config/Claude/claude_desktop_config.json")
-    mac = "Library/Application Support/Claude/claude_desktop_config.json"
-    for file in (patient.home / name for name in (*places_of, mac)):
+    from memoryd.setup.changes import entries
+    from memoryd.setup.clients import CLIENTS, USER, command_of, is_ours
+    from memoryd.setup.config_file import ClientConfigError
+
+    for client in CLIENTS:
+        edit = client.edits(("memoryd", "mcp"), USER, patient.home)[0]
         try:
-            found = json.loads(file.read_text())
-        except FileNotFoundError:
+            found = entries(edit)
+        except ClientConfigError as exc:
+            if _names_memoryd(edit.file):
+                yield Finding(exc.code, exc.message, exc.hint)
             continue
-        except (OSError, ValueError) as exc:
-            message = f"The client configuration {file} cannot be read: {exc}."
-            yield Finding("client_config_invalid", message, "Correct it in an editor.")
-            continue
-        servers = found.get("mcpServers") if isinstance(found, dict) else None
-        for name, entry in servers.items() if isinstance(servers, dict) else ():
-            command = entry.get("command") if isinstance(entry, dict) else None
-            if isinstance(command, str) and Path(command).name == "memoryd":
-                yield from _entry_faults(file, name, command)
+        for name, entry in found.items():
+            command = command_of(entry)[0] if is_ours(entry) else ""
+            if command and shutil.which(command) is None:
+                message = f"The entry {name!r} of {edit.file} starts {command}, which is not there."
+                hint = f"Run: memoryd setup {client.name} --force"
+                yield Finding("client_entry_broken", message, hint)
 
 
-def _entry_faults(file: Path, name: str, command: str) -> Iterator[Finding]:
-    if shutil.which(command) is None:
-        message = f"The entry {name!r} of {file} starts {command}, which does not exist."
-        right = shutil.which("memoryd") or "the full path of memoryd"
-        yield Finding("client_entry_broken", message, f"Set its command to {right}.")
+def _names_memoryd(file: Path) -> bool:
+    try:
+        return b"memoryd" in file.read_bytes()
+    except OSError:
+        return False
 
 
 def _is_locked(path: Path) -> bool:

@@ -10,6 +10,7 @@ from memoryd import __version__
 from memoryd.cli import options as values
 from memoryd.cli.options import Parser
 from memoryd.formats import FORMATS, IMPORT_FORMATS
+from memoryd.setup.clients import BY_NAME
 from memoryd.toolsets import TOOLSETS
 
 
@@ -340,7 +341,7 @@ def _add_store_verbs(verbs: Verbs) -> None:
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:
-    setup = _add(verbs, "setup", "setup:setup", "find or fetch the embedding model and prepare it")
+    _add_setup(verbs)
     config = _add(verbs, "config", "config:config", "show every setting and where it was set")
     config.add_argument("--default", action="store_true", help="the default file, commented")
     service = _add(verbs, "service", "service:service", "let systemd or launchd run the daemon")
@@ -349,7 +350,20 @@ def _add_machine_verbs(verbs: Verbs) -> None:
     doctor = _add(verbs, "doctor", "doctor:doctor", "find what is wrong and say how to repair it")
     doctor.add_argument("--fix", action="store_true", help="repair what can be repaired")
     version = _add(verbs, "version", "start:version", "show the versions of memoryd")
-    _add_json(setup, config, service, doctor, version)
+    _add_json(config, service, doctor, version)
+
+
+def _add_setup(verbs: Verbs) -> None:
+    setup = _add(verbs, "setup", "setup:setup", "prepare the model, and add memoryd to a client")
+    which = f"{', '.join(BY_NAME)}; without one, prepare and check all, and list the clients"
+    setup.add_argument("client", nargs="?", choices=tuple(BY_NAME), metavar="CLIENT", help=which)
+    setup.add_argument("--print", action="store_true", help="only show what would change")
+    setup.add_argument("--remove", action="store_true", help="remove memoryd from the client")
+    scope = setup.add_mutually_exclusive_group()
+    scope.add_argument("--user", action="store_true", help="for all projects (default)")
+    scope.add_argument("--project", action="store_true", help="for the project of this folder only")
+    setup.add_argument("--force", action="store_true", help="also change an entry that differs")
+    _add_json(setup)
 
 
 def _add(verbs: Verbs, name: str, place: str, text: str) -> Parser:

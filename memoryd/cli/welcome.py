@@ -13,7 +13,7 @@ FIRST = {
     "memoryd start": "start the daemon (store and search do it, too)",
     'memoryd store "Ann prefers tea"': "remember something",
     'memoryd search "what does Ann drink?"': "find it again, by meaning",
-    "claude mcp add --scope user memory -- memoryd mcp": "connect Claude Code",
+    "memoryd setup claude-code": "connect Claude Code; memoryd setup shows other clients",
     "memoryd status": "show what the daemon holds",
     "memoryd doctor": "find out what is wrong",
     "memoryd --help": "show all commands",

@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ MAX_VALUES = 130_000  # in one message: each costs time on the loop; an import b
 TOO_MANY_VALUES = f"A message may hold at most {MAX_VALUES} values."
 JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 ID_IN_USE = "A call with this id is in flight. Use another id, or wait for its answer."
+UPGRADE = "memoryd/upgrade"  # asked by the shim, see `launch.upgrade`
 EXPECT = "notifications/memoryd/expect"
 PROJECT = "notifications/memoryd/project"
 ROOTS_CHANGED = "notifications/roots/list_changed"
@@ -65,7 +66,7 @@ class Limits:
 
 
 class Refusal(SessionMessage):
-    """An error for a line that never became a call; its id may be that of a call in flight."""
+    """An answer to a line that never became a call; its id may be that of a call in flight."""
 
 
 class LineBuffer:
@@ -104,8 +105,15 @@ def _pieces(data: bytes) -> list[bytes]:
     return ended + ([parts[-1]] if parts[-1] else [])
 
 
+Retire = Callable[[str], bool]  # ends the daemon for this version if it is idle; whether it does
+
+
+def never(version: str) -> bool:
+    return False
+
+
 class Connection:
-    """Both directions of one client, and its calls. `data_dir`: see `LineDoor`."""
+    """Both directions of one client, and its calls. `data_dir`, `retire`: see `LineDoor`."""
 
     def __init__(
         self,
@@ -113,8 +121,10 @@ class Connection:
         limits: Limits,
         data_dir: Path | None = None,
         rights: Rights = ALL,
+        retire: Retire = never,
     ) -> None:
         self._stream = stream
+        self._retire = retire
         self._limits = limits
         # As the protocol library compares ids: 1, "1" and "01" are the same.
         self._in_flight: set[str | int] = set()
@@ -165,6 +175,9 @@ class Connection:
             await answers.send(Refusal(exc.answer))
             return
         if isinstance(message, types.JSONRPCRequest):
+            if message.method == UPGRADE and self._peer.local:
+                await answers.send(Refusal(self._upgraded(message)))
+                return
             if refused := self._refusal(message.id):
                 await answers.send(Refusal(refused))
                 return
@@ -187,6 +200,12 @@ class Connection:
             if message.method == ROOTS_CHANGED:
                 self._peer.roots_asked = False
         await messages.send(SessionMessage(message))
+
+    def _upgraded(self, call: types.JSONRPCRequest) -> types.JSONRPCResponse:
+        """The answer to a newer shim, which starts a daemon of its version once we have ended."""
+        version = (call.params or {}).get("version")
+        ending = isinstance(version, str) and self._retire(version)
+        return types.JSONRPCResponse(jsonrpc="2.0", id=call.id, result={"ending": ending})
 
     async def _started(self, call: types.JSONRPCRequest) -> SessionMessage:
         """The call, counted as in flight; waits while there are too many."""

@@ -19,7 +19,7 @@ from mcp.server.lowlevel import Server
 
 from memoryd import places
 from memoryd.doors.limits import TOO_MANY, refusal, too_many
-from memoryd.doors.lines import Connection, Limits, text_of
+from memoryd.doors.lines import Connection, Limits, Retire, never, text_of
 from memoryd.doors.rights import ALL, Rights, Tokens
 from memoryd.errors import MemorydError
 from memoryd.permissions import directory_faults, refuse
@@ -110,7 +110,8 @@ class LineDoor:
     """Serves the connections of one listening socket. With tokens, the first line must be one.
     Connections that have not sent it are counted separately; above `max_unauthenticated` a new one
     replaces the oldest, so that clients without a token cannot keep out those with one.
-    `data_dir`: set at the local door only, where the owner has more rights."""
+    `data_dir`, `retire`: set at the local door only, where the owner has more rights; the latter
+    ends the daemon if it is idle and older than the version that is asked for."""
 
     def __init__(
         self,
@@ -121,12 +122,14 @@ class LineDoor:
         *,
         data_dir: Path | None = None,
         max_unauthenticated: int = 64,
+        retire: Retire = never,
     ) -> None:
         self._server = server
         self._limits = limits
         self._max_connections = max_connections
         self._tokens = tokens or Tokens()
         self._data_dir = data_dir
+        self._retire = retire
         self.connections = 0
         self._refused = 0
         self._max_unauthenticated = max_unauthenticated
@@ -194,7 +197,7 @@ class LineDoor:
             self._refused -= 1
 
     def _connection(self, stream: anyio.abc.SocketStream, rights: Rights) -> Connection:
-        return Connection(stream, self._limits, self._data_dir, rights)
+        return Connection(stream, self._limits, self._data_dir, rights, self._retire)
 
     async def _admit(self, stream: anyio.abc.SocketStream) -> Rights | None:
         """The rights of the client; None if it is refused."""

@@ -22,6 +22,7 @@ from memoryd import daemon_record, files, places
 from memoryd.daemon_record import LISTENING, STARTING, Record
 from memoryd.errors import DaemonNotStarted, DaemonUnavailable, DaemonUnreachable
 from memoryd.launch.target import PATH_VARIABLES, Target
+from memoryd.launch.upgrade import Upgrade
 
 if TYPE_CHECKING:
     import subprocess
@@ -48,12 +49,19 @@ class Finder:
     """Connects to the daemon in repeated attempts, none of which blocks."""
 
     def __init__(
-        self, target: Target, serve: list[str] | None = None, *, start: bool = True
+        self,
+        target: Target,
+        serve: list[str] | None = None,
+        *,
+        start: bool = True,
+        upgrade: Upgrade | None = None,
     ) -> None:
+        """`upgrade`: asks an older daemon to end; without it, any version will do."""
         self.target = target
         self.next_try = 0.0
         self.socket: Path | None = None  # where we connected
         self.may_start = start
+        self._upgrade = upgrade
         # -P: a file in the working directory must not be imported instead of a module.
         self._serve = serve or [sys.executable, "-P", "-m", "memoryd", "serve"]
         self._startup_file = target.startup_file
@@ -72,9 +80,14 @@ class Finder:
 
     def attempt(self, now: float) -> socket.socket | None:
         """A connection; None: call again at `next_try`. Raises DaemonUnavailable."""
+        if self._upgrade is not None and self._upgrade.waits(now):
+            self.next_try = now + FIRST_RETRY_DELAY
+            return None
         for path in self._sockets():
             listening, connection = self._connect(path)
             if connection is not None:
+                if self._upgrade and self._upgrade.ask(self.target.data_dir, path, connection, now):
+                    break
                 self._child = None  # it has started; its exit code no longer matters
                 self.socket = path
                 return connection

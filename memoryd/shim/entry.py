@@ -14,6 +14,7 @@ import sys
 from memoryd.errors import InvalidInput
 from memoryd.launch.start import Finder, reap
 from memoryd.launch.target import FLAGS, Target
+from memoryd.launch.upgrade import Upgrade
 from memoryd.project_folder import own_project
 from memoryd.shim.relay import STDOUT, Relay
 from memoryd.toolsets import parse_toolsets
@@ -42,7 +43,8 @@ def main(arguments: list[str], serve: list[str] | None = None) -> int:
     shared = os.isatty(STDOUT)
     os.set_blocking(STDOUT, shared)
     try:
-        Relay(Finder(Target(given), serve), toolsets, project).run()
+        finder = Finder(Target(given), serve, upgrade=Upgrade())
+        Relay(finder, toolsets, project).run()
     except ConnectionError:  # the client no longer reads
         pass
     finally:

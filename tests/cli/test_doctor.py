@@ -354,9 +354,10 @@ def test_a_broken_client_entry_is_found(data: Path, examine: Examine, tmp_path: 
     found = examine(data)
     assert codes(found) == ["client_entry_broken"]
     assert "'memory'" in found["faults"][0]["message"]
-    file.write_text("{")
+    assert found["faults"][0]["try"] == "memoryd setup claude-code --force"
+    file.write_text('{"memoryd": ')
     assert codes(examine(data)) == ["client_config_invalid"]
-    file.write_text("[]")
+    file.write_text("{")  # broken, but no memoryd is in it
     assert examine(data)["healthy"]
 
 

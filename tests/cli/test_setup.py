@@ -103,9 +103,15 @@ def test_setup_with_a_library_that_does_not_load_says_so(setup: Setup, tmp_path:
 
 @pytest.fixture
 def slow_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A model that is downloaded in three steps."""
+    """A model that is downloaded in three steps, in an empty home."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
 
-    def prepare(config: Any, tell: Callable[[Progress], None], **_: object) -> SimpleNamespace:
+    def prepare(
+        config: Any, tell: Callable[[Progress], None] = lambda _: None, **_: object
+    ) -> SimpleNamespace:
         for done in (0, 40_000_000, 80_000_000):
             tell(Progress("Downloading the weights", done, 80_000_000))
         tell(Progress("Preparing it"))
@@ -179,9 +185,11 @@ def test_setup_asks_a_model_server(
     with model_server(8) as server:
         monkeypatch.setenv("MEMORYD_EMBEDDING_URL", server.url)
         assert main(["setup"]) == 0
-        assert capsys.readouterr().out == "Ready: http/tiny, 8 numbers a vector\n"
+        said = "Ready: http/tiny, 8 numbers a vector\nChecked: nothing is wrong.\n"
+        assert capsys.readouterr().out == said
         assert main(["setup", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out) == {"model": "http/tiny", "dimension": 8}
+        found = json.loads(capsys.readouterr().out)
+        assert found == {"model": "http/tiny", "dimension": 8, "faults": [], "clients": []}
         server.stop()
         assert main(["setup"]) == 1
         assert f"{server.url} refuses connections" in capsys.readouterr().err

@@ -205,7 +205,7 @@ def test_only_the_standard_library_is_imported(
     modules = json.loads((tmp_path / "modules.json").read_text())
     ours = {name for name in modules if name.startswith("memoryd.")}
     light = "errors files places daemon_record launch launch.start launch.target toolsets"
-    light += " labels normalise project_folder"
+    light += " labels launch.upgrade normalise project_folder"
     light += " shim shim.entry shim.lines shim.relay"
     assert ours <= {f"memoryd.{name}" for name in light.split()}
     foreign = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)

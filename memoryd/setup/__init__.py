@@ -1,0 +1,1 @@
+"""Adds memoryd to the configuration of MCP clients, and removes it again."""
