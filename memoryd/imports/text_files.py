@@ -1,0 +1,94 @@
+"""Files of other programs, opened safely and read piece by piece.
+
+A file that was found in a folder is opened only if it is a regular file of this user and no link:
+whoever made the folder must not choose what else is read. A line or a text is limited in size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from memoryd import files
+from memoryd.errors import InvalidInput
+from memoryd.imports.rows import Skipped, broken
+
+MAX_LINE = 64 << 20  # bytes of a line
+MAX_TEXT_FILE = 16 << 20  # bytes of a file that is read as a whole
+MAX_DEPTH = 12  # folders below each other
+
+
+def opened(path: Path, *, named: bool = False) -> IO[bytes]:
+    """The file, for reading. `named`: the user named it. Raises InvalidInput."""
+    try:
+        return os.fdopen(files.open_file(path, os.O_RDONLY, named=named), "rb")
+    except OSError as exc:
+        raise InvalidInput(
+            f"{path} cannot be read: {exc.strerror or exc}.",
+            code="file_unreadable",
+            hint="Check the path and the mode of the file.",
+        ) from exc
+
+
+def whole_text(path: Path) -> str | Skipped:
+    """The text of a small file; what is wrong if it cannot be read."""
+    try:
+        with opened(path) as file:
+            data = file.read(MAX_TEXT_FILE + 1)
+        if len(data) > MAX_TEXT_FILE:
+            return broken(str(path), f"larger than {MAX_TEXT_FILE >> 20} MiB")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return broken(str(path), "not UTF-8 text")
+    except (InvalidInput, OSError) as exc:
+        return broken(str(path), str(exc))
+
+
+def json_lines(file: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]] | Skipped]:
+    """Each JSON object of a file with one in each line, and its line number. A line that is none is
+    reported. A last line without an end may still be written to: if it is not whole it is left out
+    without being a fault."""
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            while line and not line.endswith(b"\n"):
+                line = file.readline(MAX_LINE)
+            yield broken(f"{name}, line {number}", f"longer than {MAX_LINE >> 20} MiB")
+            continue
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line.decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            if line.endswith(b"\n"):
+                yield broken(f"{name}, line {number}", "not JSON")
+            else:
+                yield Skipped("last line, still being written", f"{name}, line {number}")
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            yield broken(f"{name}, line {number}", "not a JSON object")
+
+
+def found_files(folder: Path, *endings: str) -> Iterator[Path]:
+    """The files below a folder with one of these endings, in order; links are not followed, and
+    hidden folders left out."""
+    for place, folders, names in os.walk(folder):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(n for n in folders if not n.startswith(".") and depth < MAX_DEPTH)
+        for name in sorted(names):
+            if name.lower().endswith(endings):
+                yield Path(place, name)
+
+
+def time_of(path: Path) -> float | None:
+    """When a file was last changed; None if that cannot be known."""
+    try:
+        return round(path.stat().st_mtime, 6)
+    except OSError:
+        return None
