@@ -10,6 +10,7 @@ from memoryd import __version__
 from memoryd.cli import options as values
 from memoryd.cli.options import Parser
 from memoryd.formats import FORMATS
+from memoryd.imports import PRODUCTS
 from memoryd.toolsets import TOOLSETS
 
 
@@ -219,16 +220,25 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         verbs,
         "import",
         "transfer:import_memories",
-        "read memories from an export, a backup or ChromaDB",
+        "read memories from an export, a backup, or another program",
     )
     imported.add_argument(
         "file",
-        metavar="FILE",
+        metavar="PATH",
         nargs="?",
-        help="an export, a backup, or a Markdown file with lists; - reads stdin",
+        help="an export, a backup, a Markdown file with lists, or what another program keeps: "
+        "see docs/import.md; - reads stdin",
     )
     imported.add_argument(
-        "--format", choices=FORMATS, help="without it, recognised by content and name"
+        "--format", choices=(*FORMATS, *PRODUCTS), help="without it, recognised by content"
+    )
+    imported.add_argument(
+        "--dry-run", action="store_true", help="only show what would come, as a table"
+    )
+    imported.add_argument(
+        "--keep",
+        action="store_true",
+        help="conversations of another program do not expire, also old ones",
     )
     imported.add_argument(
         "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"
@@ -240,7 +250,7 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     imported.add_argument(
         "--trust-vectors",
         action="store_true",
-        help="use the vectors in FILE unchecked; only for a file of your own",
+        help="use the vectors in PATH unchecked; only for a file of your own",
     )
     _add_json(forget, export, imported)
 

@@ -1,5 +1,5 @@
-"""Drawers of MemPalace: the folder of Markdown files that its export writes (`wing/room.md`), or the
-rows of its collection in ChromaDB. A wing becomes the project, a room a tag."""
+"""Drawers of MemPalace: the Markdown files that its export writes (`wing/room.md`), or the rows of
+its collection in ChromaDB. A wing becomes the project, a room a tag."""
 
 from __future__ import annotations
 

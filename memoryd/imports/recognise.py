@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.errors import InvalidInput
+from memoryd.export_file import GZIP_MAGIC
 from memoryd.imports import (
     auto_memory,
     basic_memory,
@@ -26,9 +27,11 @@ from memoryd.imports import (
 from memoryd.imports.bundle import Bundle, is_zip
 from memoryd.imports.rows import Found
 from memoryd.imports.sqlite_file import is_database, open_database
+from memoryd.imports.text_files import opened
 
 CHROMA = "chroma"  # a directory of ChromaDB, which another process reads
 DATABASE = "chroma.sqlite3"
+PEEK = 100  # bytes at the beginning of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ def _folder(path: Path) -> Recognised | None:
 
 
 def _file(path: Path) -> Recognised | None:
+    if _is_own(path):
+        return None
     if is_database(path):
         return _chroma(path.parent) if path.name == DATABASE else _database(path)
     if is_zip(path):
@@ -112,6 +117,13 @@ def _file(path: Path) -> Recognised | None:
         if module.fits(path):
             return Recognised(module.NAME, path)
     return _export(path) if path.suffix.lower() == ".json" else None
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is an export or a backup of memoryd, by its beginning."""
+    with opened(path, named=True) as file:
+        start = file.read(PEEK)
+    return start.startswith(GZIP_MAGIC) or b'"memoryd"' in start
 
 
 def _chroma(path: Path) -> Recognised:
