@@ -232,7 +232,7 @@ def _show(options: argparse.Namespace, found: Recognised, source: Source) -> int
         return 1 if report.faults else 0
     for fault in report.faults[:MAX_NAMED]:
         note(f"{clean(fault['where'])}: {clean(fault['message'])}. It would be left out.")
-    say(f"This is {found.title}, {clean(str(found.path))}. Nothing was imported.")
+    say(f"Found: {found.title}, {clean(str(found.path))}. Nothing was imported.")
     for line in (*preview.lines(), *left_out(report.skipped, len(report.faults))):
         say(line)
     return 1 if report.faults else 0

@@ -15,7 +15,7 @@ from typing import Any
 from memoryd.formats.items import parse_items
 from memoryd.imports.front_matter import parted
 from memoryd.imports.rows import Found, Maker, Skipped, derived_id
-from memoryd.imports.text_files import json_lines, opened, time_of, whole_text
+from memoryd.imports.text_files import lines_of, time_of, whole_text
 from memoryd.project_folder import folder_project
 
 NAME = "claude-memory"
@@ -30,7 +30,7 @@ PROJECTS = "projects"  # the folder in which Claude Code keeps those of the proj
 def fits(path: Path) -> bool:
     """Whether this is such a folder, or one of its files."""
     if path.is_file():
-        return path.suffix == ".md" and _is_memory(path)
+        return path.suffix == ".md" and _is_memory(path, named=True)
     return (path / INDEX).is_file() or any(map(_is_memory, islice(sorted(path.glob("*.md")), 20)))
 
 
@@ -40,7 +40,7 @@ def read(path: Path) -> Found:
     project = _project(folder)
     place = folder.parent.name if folder.name == "memory" else folder.name
     for file in [path] if path.is_file() else sorted(folder.glob("*.md")):
-        text = whole_text(file)
+        text = whole_text(file, named=path.is_file())
         if isinstance(text, Skipped):
             yield text
         elif file.name == INDEX:
@@ -84,8 +84,8 @@ def _index(text: str, place: str, project: str | None, file: Path) -> Found:
             )
 
 
-def _is_memory(path: Path) -> bool:
-    text = whole_text(path)
+def _is_memory(path: Path, *, named: bool = False) -> bool:
+    text = whole_text(path, named=named)
     head: dict[str, Any] = {} if isinstance(text, Skipped) else parted(text)[0]
     return "name" in head and "description" in head and "permalink" not in head
 
@@ -94,8 +94,7 @@ def _project(folder: Path) -> str | None:
     """The project of a memory folder, from a transcript beside it; else the name of its folder, if
     it is where Claude Code keeps it."""
     for file in islice(sorted(folder.parent.glob("*.jsonl")), 20):
-        with opened(file) as lines:
-            for found in islice(json_lines(lines, file.name), LINES):
-                if not isinstance(found, Skipped) and isinstance(found[1].get("cwd"), str):
-                    return folder_project(Path(found[1]["cwd"]))
+        for found in islice(lines_of(file), LINES):
+            if not isinstance(found, Skipped) and isinstance(found[1].get("cwd"), str):
+                return folder_project(Path(found[1]["cwd"]))
     return folder.parent.name if folder.parent.parent.name == PROJECTS else None

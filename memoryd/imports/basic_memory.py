@@ -28,14 +28,14 @@ FENCE = re.compile(r"\s*(?:```|~~~)")
 def fits(path: Path) -> bool:
     """Whether this is such a folder or one of its files."""
     if path.is_file():
-        return path.suffix.lower() == ".md" and _is_note(path)
+        return path.suffix.lower() == ".md" and _is_note(path, named=True)
     return any(map(_is_note, islice(found_files(path, ".md"), FILES)))
 
 
 def read(path: Path) -> Found:
     """The facts of every note."""
     for file in [path] if path.is_file() else found_files(path, ".md"):
-        text = whole_text(file)
+        text = whole_text(file, named=path.is_file())
         if isinstance(text, Skipped):
             yield text
             continue
@@ -53,7 +53,7 @@ def _note(head: dict[str, Any], body: str, name: str, file: Path, first: int) ->
     title = str(head.get("title") or file.stem)
     given = head.get("tags")
     tags = texts(given) if isinstance(given, list) else split_list(given)
-    maker = Maker(NAME, time_of(file), {"note": link, "title": title})
+    maker = Maker(NAME, time_of(file), {"note": link, "title": title}, zone=None)
     created = head.get("created") or head.get("created_at") or head.get("date")
     prose: list[str] = []
     in_code = False
@@ -106,6 +106,6 @@ def _first(lines: list[str]) -> str:
     return next((line for line in lines if line.strip()), "")
 
 
-def _is_note(path: Path) -> bool:
-    text = whole_text(path)
+def _is_note(path: Path, *, named: bool = False) -> bool:
+    text = whole_text(path, named=named)
     return not isinstance(text, Skipped) and "permalink" in parted(text)[0]

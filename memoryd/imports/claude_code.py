@@ -16,7 +16,7 @@ from typing import Any
 
 from memoryd.imports import auto_memory
 from memoryd.imports.rows import ASSISTANT, USER, Found, Maker, Row, Skipped, derived_id
-from memoryd.imports.text_files import found_files, json_lines, opened
+from memoryd.imports.text_files import found_files, lines_of
 from memoryd.project_folder import folder_project
 
 NAME = "claude-code"
@@ -58,12 +58,11 @@ def read(path: Path) -> Found:
 def transcript(path: Path, *, named: bool = False) -> Found:
     """The messages of one transcript. `named`: the user named this file."""
     maker = Maker(NAME)
-    with opened(path, named=named) as file:
-        for found in json_lines(file, path.name):
-            if isinstance(found, Skipped):
-                yield found
-            else:
-                yield from turn(maker, *found, path.name)
+    for found in lines_of(path, named=named):
+        if isinstance(found, Skipped):
+            yield found
+        else:
+            yield from turn(maker, *found, path.name)
 
 
 def turn(maker: Maker, number: int, line: dict[str, Any], name: str) -> Iterable[Row | Skipped]:
@@ -123,8 +122,7 @@ def _memory_folders(path: Path) -> Iterable[Path]:
 
 
 def _is_transcript(path: Path, *, named: bool = False) -> bool:
-    with opened(path, named=named) as file:
-        for found in islice(json_lines(file, path.name), LINES):
-            if not isinstance(found, Skipped) and isinstance(found[1].get("sessionId"), str):
-                return True
+    for found in islice(lines_of(path, named=named), LINES):
+        if not isinstance(found, Skipped) and isinstance(found[1].get("sessionId"), str):
+            return True
     return False

@@ -24,7 +24,7 @@ def fits(path: Path) -> bool:
     if not path.is_file():
         return False
     if path.suffix.lower() in ENDINGS:
-        text = whole_text(path)
+        text = whole_text(path, named=True)
         return not isinstance(text, Skipped) and any(True for _ in _blocks(text))
     with opened(path, named=True) as file:
         first = first_item(file, path.name, KEYS)
@@ -35,7 +35,7 @@ def read(path: Path) -> Found:
     """A fact for each memory."""
     maker = Maker(NAME, time_of(path))
     if path.suffix.lower() in ENDINGS:
-        text = whole_text(path)
+        text = whole_text(path, named=True)
         if isinstance(text, Skipped):
             yield text
             return

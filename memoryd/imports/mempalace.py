@@ -35,7 +35,7 @@ def read(path: Path) -> Found:
         if isinstance(text, Skipped):
             yield text
             continue
-        maker = Maker(NAME, time_of(file))
+        maker = Maker(NAME, time_of(file), zone=None)
         wing, room = _place(text, file)
         for line, id, lines in _drawers(text):
             yield _drawer(maker, id, lines, wing, room, f"{file.name}, line {line}")
@@ -49,7 +49,7 @@ def from_row(row: dict[str, Any]) -> Row | Skipped:
     about = dict(given)
     keys = ("wing", "room", "source_file", "filed_at")
     wing, room, file, filed = (about.pop(key, None) for key in keys)
-    made = Maker(NAME).fact(
+    made = Maker(NAME, zone=None).fact(
         id, text, filed, where=id, project=wing, tags=[room], files=[file], metadata=about
     )
     return replace(made, vector=row.get("vector"))

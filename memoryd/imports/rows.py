@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from memoryd.fields import (
@@ -105,6 +105,7 @@ class Maker:
     format: str
     file_time: float | None = None
     shared: dict[str, Any] = field(default_factory=dict)  # metadata that all rows get
+    zone: tzinfo | None = UTC  # of times without an offset; None: local time
 
     def fact(self, id: str, text: str, created_at: object = None, **given: Any) -> Row:
         """A fact. Further arguments are those of `_row`."""
@@ -143,8 +144,7 @@ class Maker:
         }
         made = plain(metadata or {}) | {key: value for key, value in fields.items() if value}
         made |= self.shared | {SOURCE: IMPORT, FROM: self.format} | dict(own or {})
-        changed = moment(updated_at)
-        created = moment(created_at)
+        changed, created = moment(updated_at, self.zone), moment(created_at, self.zone)
         return Row(
             id=id,
             type=type,
@@ -163,26 +163,26 @@ def derived_id(*parts: object) -> str:
     return hashlib.blake2b(text.encode(errors="replace"), digest_size=10).hexdigest()
 
 
-def moment(value: object) -> float | None:
+def moment(value: object, zone: tzinfo | None = UTC) -> float | None:
     """Epoch seconds from seconds, milliseconds or ISO 8601 text; None if it is no time. A text
-    without an offset is UTC: every format here writes it so."""
+    without an offset is of the `zone`; None: local time."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
-        return _from_text(value.strip())
+        return _from_text(value.strip(), zone)
     if not isinstance(value, int | float) or not abs(value) < 1e15 or not math.isfinite(value):
         return None
     seconds = value / 1000 if abs(value) > EPOCH_MILLISECONDS else value
     return round(float(seconds), 6)
 
 
-def _from_text(text: str) -> float | None:
+def _from_text(text: str, zone: tzinfo | None) -> float | None:
     if re.fullmatch(r"\d{9,16}(\.\d+)?", text):
         return moment(float(text))
     try:
         found = datetime.fromisoformat(text[:100])
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+        return (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError, OSError):
         return None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.imports.rows import Found, Maker, Row, Skipped, broken, derived_id, texts
-from memoryd.imports.text_files import json_lines, opened, time_of
+from memoryd.imports.text_files import lines_of, time_of
 
 NAME = "server-memory"
 ENTITY, RELATION = "entity", "relation"
@@ -18,28 +18,26 @@ def fits(path: Path) -> bool:
     """Whether this is such a file, by its first line."""
     if not path.is_file():
         return False
-    with opened(path, named=True) as file:
-        for found in json_lines(file, path.name):
-            return not isinstance(found, Skipped) and _is_ours(found[1])
+    for found in lines_of(path, named=True):
+        return not isinstance(found, Skipped) and _is_ours(found[1])
     return False
 
 
 def read(path: Path) -> Found:
     """A fact for each observation and relation."""
     maker = Maker(NAME, time_of(path))
-    with opened(path, named=True) as file:
-        for found in json_lines(file, path.name):
-            if isinstance(found, Skipped):
-                yield found
-                continue
-            number, line = found
-            where = f"{path.name}, line {number}"
-            if not _is_ours(line):
-                yield broken(where, "neither an entity nor a relation")
-            elif line["type"] == ENTITY:
-                yield from _entity(maker, line, where)
-            else:
-                yield _relation(maker, line, where)
+    for found in lines_of(path, named=True):
+        if isinstance(found, Skipped):
+            yield found
+            continue
+        number, line = found
+        where = f"{path.name}, line {number}"
+        if not _is_ours(line):
+            yield broken(where, "neither an entity nor a relation")
+        elif line["type"] == ENTITY:
+            yield from _entity(maker, line, where)
+        else:
+            yield _relation(maker, line, where)
 
 
 def _is_ours(line: dict[str, Any]) -> bool:

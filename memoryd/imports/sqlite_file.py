@@ -94,8 +94,13 @@ def _copy(path: Path, copy: Path) -> None:
         target_wal = copy.with_name(f"{copy.name}-wal")
         target_wal.unlink(missing_ok=True)
         if before[1] is not None:
-            with opened(wal) as source, target_wal.open("wb") as target:
-                shutil.copyfileobj(source, target)
+            try:
+                with opened(wal) as source, target_wal.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+            except InvalidInput as exc:
+                if isinstance(exc.__cause__, FileNotFoundError):
+                    continue  # the program has just ended, and removed it
+                raise
         if (_state(path), _state(wal)) == before:
             return
     raise InvalidInput(

@@ -33,18 +33,34 @@ def opened(path: Path, *, named: bool = False) -> IO[bytes]:
         ) from exc
 
 
-def whole_text(path: Path) -> str | Skipped:
-    """The text of a small file; what is wrong if it cannot be read."""
+def whole_text(path: Path, *, named: bool = False) -> str | Skipped:
+    """The text of a small file; what is wrong if it cannot be read. `named`: the user named it."""
     try:
-        with opened(path) as file:
+        with opened(path, named=named) as file:
             data = file.read(MAX_TEXT_FILE + 1)
         if len(data) > MAX_TEXT_FILE:
             return broken(str(path), f"larger than {MAX_TEXT_FILE >> 20} MiB")
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         return broken(str(path), "not UTF-8 text")
-    except (InvalidInput, OSError) as exc:
-        return broken(str(path), str(exc))
+    except InvalidInput as exc:
+        return broken(str(path), exc.message.rstrip("."))
+    except OSError as exc:
+        return broken(str(path), f"cannot be read: {exc.strerror or exc}")
+
+
+def lines_of(path: Path, *, named: bool = False) -> Iterator[tuple[int, dict[str, Any]] | Skipped]:
+    """The JSON objects of a file; see `json_lines`. One that was found in a folder and cannot be
+    opened is reported; one that the user named raises InvalidInput."""
+    try:
+        file = opened(path, named=named)
+    except InvalidInput as exc:
+        if named:
+            raise
+        yield broken(str(path), exc.message.rstrip("."))
+        return
+    with file:
+        yield from json_lines(file, path.name)
 
 
 def json_lines(file: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]] | Skipped]:
