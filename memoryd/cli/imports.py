@@ -36,7 +36,7 @@ DAY = 86_400.0
 SAID = {
     "replaced": "replaced",
     "known": "already here",
-    "kept": "changed here since and left so",
+    "kept": "different here and left so",
     "expired": "expired and left out",
     "refused": "refused",
 }

@@ -216,6 +216,10 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     _add_filter(export)
+    _add_json(forget, export, _add_import(verbs))
+
+
+def _add_import(verbs: Verbs) -> Parser:
     imported = _add(
         verbs,
         "import",
@@ -252,7 +256,7 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         action="store_true",
         help="use the vectors in PATH unchecked; only for a file of your own",
     )
-    _add_json(forget, export, imported)
+    return imported
 
 
 def _add_project_verbs(verbs: Verbs) -> None:

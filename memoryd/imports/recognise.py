@@ -47,15 +47,15 @@ FORMATS = {
     format.name: format
     for format in (
         Format(server_memory.NAME, "the knowledge graph of server-memory", server_memory.read),
-        Format(claude_code.NAME, "transcripts of Claude Code", claude_code.read),
+        Format(claude_code.NAME, "the transcripts of Claude Code", claude_code.read),
         Format(auto_memory.NAME, "a memory folder of Claude Code", auto_memory.read),
         Format(claude_export.NAME, "a data export of Claude", claude_export.read),
         Format(chatgpt.NAME, "a data export of ChatGPT", chatgpt.read),
-        Format(mem0.NAME, "memories of mem0", mem0.read),
-        Format(memory_service.NAME, "memories of mcp-memory-service", memory_service.read),
+        Format(mem0.NAME, "the memories of mem0", mem0.read),
+        Format(memory_service.NAME, "the memories of mcp-memory-service", memory_service.read),
         Format(mempalace.NAME, "a palace of MemPalace", mempalace.read),
         Format(claude_mem.NAME, "the database of claude-mem", claude_mem.read),
-        Format(basic_memory.NAME, "notes of basic-memory", basic_memory.read),
+        Format(basic_memory.NAME, "the notes of basic-memory", basic_memory.read),
     )
 }
 # Databases that a folder may hold, by their names.

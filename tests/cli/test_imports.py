@@ -226,7 +226,7 @@ def test_a_dry_run_of_an_export_of_memoryd(
 
 def test_wrong_use_is_explained(run: Any, tmp_path: Path) -> None:
     path = samples.mem0_json(tmp_path, AT)
-    assert "is not a data export of ChatGPT, but memories of mem0" in run(
+    assert "is not a data export of ChatGPT, but the memories of mem0" in run(
         str(path), "--format", "chatgpt", fails=1
     )
     (tmp_path / "empty").mkdir()

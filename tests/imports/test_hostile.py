@@ -185,6 +185,7 @@ def test_a_loop_in_a_tree_of_messages_ends(tmp_path: Path) -> None:
     assert len([row for row in FORMATS["chatgpt"].read(path) if isinstance(row, Row)]) == 3
 
 
+@pytest.mark.slow
 def test_a_large_file_is_not_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     talk = samples.chatgpt_conversation(AT)

@@ -166,9 +166,9 @@ def test_mcp_memory_service(tmp_path: Path) -> None:
     path = samples.memory_service(tmp_path, AT)
     rows, skipped = read(path)
     port = rows["Port 8081."]
-    assert (port.id, port.created_at, port.updated_at) == (
-        "a" * 64, pytest.approx(AT, abs=1e-3), pytest.approx(AT + 9, abs=1e-3),
-    )  # fmt: skip
+    assert port.id == "a" * 64
+    assert port.created_at == pytest.approx(AT, abs=1e-3)
+    assert port.updated_at == pytest.approx(AT + 9, abs=1e-3)
     assert port.metadata["tags"] == ["billing", "port"]
     assert port.metadata["kind"] == "reference"
     assert (port.metadata["original_source"], port.metadata["n"]) == ("x", 2)
