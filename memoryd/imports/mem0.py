@@ -60,8 +60,8 @@ def _blocks(text: str) -> Iterator[tuple[int, dict[str, Any], str]]:
     for start, end in pairwise(fences):
         if end - start <= 12 and _is_head(lines[start + 1 : end]):
             starts.append((start, end, parsed(lines[start + 1 : end])))
-    for (start, end, head), following in zip(starts, [*starts[1:], None], strict=True):
-        until = following[0] if following else len(lines)
+    ends = [start for start, _, _ in starts[1:]] + [len(lines)]
+    for (start, end, head), until in zip(starts, ends, strict=False):
         yield start + 1, head, "\n".join(lines[end + 1 : until]).strip()
 
 

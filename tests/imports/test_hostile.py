@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from memoryd.errors import InvalidInput
 from memoryd.imports import bundle, json_stream, sqlite_file, text_files
@@ -276,6 +279,35 @@ def test_heads_of_markdown_files() -> None:
     assert parted("no head") == ({}, "no head")
     assert parted("---\nnever closed") == ({}, "---\nnever closed")
     assert parted("---\n- x\n  y: 1\n: z\n---\n")[0] == {}
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl", "md", "db", "zip", "txt"])
+@given(
+    start=st.sampled_from(
+        [b"", b"{", b"[", b'[{"mapping":', b'{"type": "entity"', b"---\n", b"SQLite format 3\0",
+         b"PK\x03\x04", b'{"memories": [', b"# Palace Export"]
+    ),
+    rest=st.binary(max_size=200) | st.text(max_size=100).map(str.encode),
+)  # fmt: skip
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_any_file_is_recognised_or_refused(
+    tmp_path: Path, ending: str, start: bytes, rest: bytes
+) -> None:
+    """Whatever a file holds, it raises no error but ours, and no reader crashes on it."""
+    path = tmp_path / f"any.{ending}"
+    path.write_bytes(start + rest)
+    with contextlib.suppress(InvalidInput):
+        recognised(path)
+    for format in FORMATS.values():
+        with contextlib.suppress(InvalidInput):
+            list(format.read(path))
+
+
+def test_a_markdown_file_without_a_head_is_none_of_these(tmp_path: Path) -> None:
+    path = tmp_path / "list.md"
+    for text in ("", "- an item\n", "---\n---\n", "---\nid: x\n---\ntext\n"):
+        path.write_text(text)
+        assert recognised(path) is None
 
 
 def test_limits_of_a_zip_are_above_what_an_export_has() -> None:
