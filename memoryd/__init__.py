@@ -5,6 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memoryd.client.memory_manager import Memory, MemoryManager, SearchResult
+    from memoryd.client.providers import (
+        MemoryProvider,
+        WorkingMemoryProvider,
+        available_providers,
+        create_memory_provider,
+        has_working_memory,
+    )
     from memoryd.model import MemoryType
 
 # Before numpy is first imported: its linear algebra takes one thread, and we use several of
@@ -13,13 +20,28 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 __version__ = "0.1.0"
-__all__ = ["Memory", "MemoryManager", "MemoryType", "SearchResult"]
+__all__ = [
+    "Memory",
+    "MemoryManager",
+    "MemoryProvider",
+    "MemoryType",
+    "SearchResult",
+    "WorkingMemoryProvider",
+    "available_providers",
+    "create_memory_provider",
+    "has_working_memory",
+]
+OF_MEMORY_MANAGER = {"Memory", "MemoryManager", "MemoryType", "SearchResult"}
 
 
 def __getattr__(name: str) -> Any:
     """Import late what programs use: the shim imports this package and must stay light."""
     if name not in __all__:
         raise AttributeError(f"module 'memoryd' has no attribute {name!r}")
-    from memoryd.client import memory_manager
+    if name in OF_MEMORY_MANAGER:
+        from memoryd.client import memory_manager
 
-    return getattr(memory_manager, name)
+        return getattr(memory_manager, name)
+    from memoryd.client import providers
+
+    return getattr(providers, name)

@@ -36,6 +36,8 @@ def check_endpoints(config: Config) -> None:
         parse_address(config.embedding.url, "embedding.url")
     if config.search.rerank_url:
         parse_address(config.search.rerank_url, "search.rerank_url")
+    if config.llm.url:
+        parse_address(config.llm.url, "llm.url")
 
 
 def parse_address(text: str, setting: str, call: str = "") -> Address:
@@ -57,7 +59,7 @@ def parse_address(text: str, setting: str, call: str = "") -> Address:
 
 def completed(path: str, call: str) -> str:
     """`path` with the path of `call`, such as /v1/embeddings, of which it may have a part."""
-    path, name = path.rstrip("/"), call.rpartition("/")[2]
+    path, name = path.rstrip("/"), call[1:].partition("/")[2]
     if name and path.endswith(f"/{name}"):
         return path
     return f"{path}/{name}" if name and VERSION.search(path) else f"{path}{call}"

@@ -27,6 +27,11 @@ NEEDS_REVIEW, REVIEW_REASON, USER_VERIFIED = "needs_review", "review_reason", "u
 REVIEW_USES, STALE_FILES = "review_uses", "stale_files"
 DEPRECATED_AT = "deprecated_at"
 ALIASES, SEQ = "aliases", "seq"  # of a note
+SESSION_RECORD = "session_record"  # what is known of a session; see `engine.sessions.records`
+FROM_SESSION, TOPIC = "from_session", "topic"  # of a fact or archive that a session left
+SUMMARY_BY, ARCHIVED = "summary_by", "archived"  # of an archive
+WORKING_MEMORY = "working_memory"  # the kind of a working memory
+TOOL, TOOLS_USED = "tool", "tools_used"  # of a message
 NOTE, ARCHIVE = "note", "archive"
 NOTE_KINDS = (NOTE, ARCHIVE)
 NAME = "name"  # a field of the memory; it counts as a word and is read like these
@@ -110,6 +115,10 @@ _STATES: Rule = (
     ),
     "a mapping of files to epoch seconds or null",
 )
+_FACTS: Rule = (
+    lambda value: isinstance(value, dict) and len(value) <= MAX_ITEMS,
+    f"a mapping of at most {MAX_ITEMS} keys",
+)
 
 RULES: dict[str, Rule] = {
     KIND: (
@@ -156,6 +165,10 @@ SYSTEM_RULES: dict[str, Rule] = {
     ),
     SEQ: (lambda value: type(value) is int and 0 < value < 2**53, "a whole number above 0"),
     STALE_FILES: _STATES,
+    SESSION_RECORD: _FACTS,
+    FROM_SESSION: _TEXT,
+    SUMMARY_BY: _TEXT,
+    ARCHIVED: _FACTS,
 }
 SYSTEM_KEYS = tuple(SYSTEM_RULES)
 
@@ -298,6 +311,16 @@ def is_note(memory: Memory) -> bool:
     return (
         lasts and memory.name is not None and kind_of(memory) in NOTE_KINDS and seq_of(memory) > 0
     )
+
+
+def is_session_record(memory: Memory) -> bool:
+    """Whether it holds what is known of a session; no search and no list shows it unasked."""
+    return SESSION_RECORD in memory.metadata
+
+
+def is_archive(memory: Memory) -> bool:
+    """Whether it is the summary of a part of a session."""
+    return is_note(memory) and kind_of(memory) == ARCHIVE
 
 
 def seq_of(memory: Memory) -> int:

@@ -6,7 +6,15 @@ Each port has several implementations under `adapters/` and one suite of contrac
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +67,21 @@ class Reranker(Protocol):
 
     def marks(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """How well each text answers the query, 0..1, in order. Raises EmbedError."""
+
+
+class LanguageModel(Protocol):
+    """A model that answers a chat."""
+
+    @property
+    def name(self) -> str:
+        """The model and its server, for `status`; never with a key."""
+
+    async def complete(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """The answer to chat messages, each with `role` and `content`. Raises ModelUnavailable and
+        TextRefused. May be cancelled."""
+
+
+PromptFn = Callable[[str], Awaitable[str]]  # answers a prompt; from a program that embeds memoryd
 
 
 class FileHistory(Protocol):

@@ -111,6 +111,32 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a recall shows, and when a session is compacted."""
+
+    recall_tokens: int = field(default=4000, metadata={"least": 1})
+    recall_messages: int = field(default=40, metadata={"least": 1, "most": 1000})
+    recall_moments: int = field(default=5, metadata={"least": 0, "most": 100})
+    moment_before: int = field(default=2, metadata={"least": 0, "most": 20})
+    moment_after: int = field(default=1, metadata={"least": 0, "most": 20})
+    max_memory_size: int = field(default=8192, metadata={"least": 0, "most": 1_000_000})
+    auto_compact: bool = True
+    memory_window: int = field(default=50, metadata={"least": 2, "most": 10_000})
+    keep_count: int = field(default=10, metadata={"least": 0, "most": 1000})
+
+
+@dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """The language model that writes summaries of sessions."""
+
+    url: str = ""
+    model: str = ""
+    key_env: str = ""
+    key_file: str = ""
+    timeout: float = field(default=30.0, metadata={"above": 0.0, "most": 600.0})
+
+
+@dataclass(frozen=True, slots=True)
 class LifecycleSettings:
     """How memories gain and lose trust."""
 
@@ -171,6 +197,8 @@ class Config:
     store: StoreSettings = field(default_factory=StoreSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
+    llm: LlmSettings = field(default_factory=LlmSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
     log: LogSettings = field(default_factory=LogSettings)
@@ -182,6 +210,8 @@ SECTIONS: dict[str, type[Any]] = {
     "store": StoreSettings,
     "backup": BackupSettings,
     "search": SearchSettings,
+    "sessions": SessionSettings,
+    "llm": LlmSettings,
     "lifecycle": LifecycleSettings,
     "doors": DoorSettings,
     "log": LogSettings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from memoryd.errors import InvalidInput
 
-TOOLSETS = ("core", "manage", "notes")  # their tools are in `doors.schemas`
+TOOLSETS = ("core", "session", "manage", "notes")  # their tools are in `doors.schemas`
 EVERY = "all"
 DEFAULT = ("core",)
 MAX_GIVEN = 1000  # characters of a text, names of a list

@@ -1,4 +1,4 @@
-"""A model server for tests: embeddings as Ollama and as OpenAI have them, and a reranker. It
+"""A model server for tests: embeddings as Ollama and as OpenAI have them, a reranker and a chat. It
 answers well, or as rudely as it is told to."""
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ from memoryd.adapters.embed.hash import HashEncoder
 from tests.processes import free_port
 
 Rudeness = Callable[["Handler"], None]
+PATHS = ("/api/embed", "/v1/embeddings", "/v1/rerank", "/v1/chat/completions")
+SUMMARY = {
+    "history_entry": "[2026-11-18 10:00] They planned a trip to Lisbon in March.",
+    "title": "Trip to Lisbon",
+    "memory_update": [{"text": "Clara is allergic to shellfish.", "topic": None, "message": 1}],
+}
 
 
 class ModelServer:
@@ -27,6 +33,7 @@ class ModelServer:
         self.encoder = HashEncoder(dimension)
         self.rude: Rudeness | None = None
         self.refuses: Callable[[list[str]], bool] = lambda texts: False  # with HTTP 400
+        self.chat = json.dumps(SUMMARY)  # what the language model answers
         self.paths: list[str] = []
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []  # the Authorization of each request
@@ -57,6 +64,9 @@ class ModelServer:
     def answer(self, path: str, body: dict[str, Any]) -> Any:
         if path == "/v1/rerank":
             return {"results": list(self._ranked(body["query"], body["documents"]))[::-1]}
+        if path == "/v1/chat/completions":
+            message = {"role": "assistant", "content": self.chat}
+            return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
         encoder = HashEncoder(body.get("dimensions", self.encoder.dimension))
         vectors = [row.tolist() for row in encoder.encode(body["input"])]
         if path == "/api/embed":
@@ -102,7 +112,7 @@ class Handler(BaseHTTPRequestHandler):
         server.keys.append(self.headers["Authorization"])
         if server.rude is not None:
             server.rude(self)
-        elif self.path not in ("/api/embed", "/v1/embeddings", "/v1/rerank"):
+        elif self.path not in PATHS:
             self.reply({"error": "no such path"}, 404)
         elif server.refuses(body.get("input", [])):
             self.reply({"error": "the input is too long"}, 400)
@@ -148,3 +158,20 @@ def hanging_up(handler: Handler) -> None:
 
 def replying(answer: Any, status: int = 200, **headers: str) -> Rudeness:
     return lambda handler: handler.reply(answer, status, **headers)
+
+
+def in_pieces(answer: Any, pieces: int = 20) -> Rudeness:
+    """Answers well, but in pieces with pauses between them."""
+
+    def reply(handler: Handler) -> None:
+        content = json.dumps(answer).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        size = max(1, len(content) // pieces)
+        for start in range(0, len(content), size):
+            handler.wfile.write(content[start : start + size])
+            handler.wfile.flush()
+            handler.model_server.released.wait(0.005)
+
+    return reply

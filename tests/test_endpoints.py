@@ -23,6 +23,10 @@ HTTP = {"MEMORYD_EMBEDDING_BACKEND": "http"}
         ("https://one/proxy", "/v1/embeddings", "/proxy/v1/embeddings"),
         ("https://one/rerank", "/v1/rerank", "/rerank"),
         ("https://one/v2", "/v1/rerank", "/v2/rerank"),
+        ("http://one:11434", "/v1/chat/completions", "/v1/chat/completions"),
+        ("http://one/v1/", "/v1/chat/completions", "/v1/chat/completions"),
+        ("http://one/v1/chat/completions", "/v1/chat/completions", "/v1/chat/completions"),
+        ("http://one/x/chat/completions?v=1", "/v1/chat/completions", "/x/chat/completions?v=1"),
     ],
 )
 def test_the_path_of_a_call_is_added_unless_it_is_there(given: str, call: str, path: str) -> None:
@@ -49,10 +53,10 @@ def test_messages_show_scheme_host_and_port_only() -> None:
         "http://[one",
     ],
 )
-@pytest.mark.parametrize("key", ["embedding.url", "search.rerank_url"])
+@pytest.mark.parametrize("key", ["embedding.url", "search.rerank_url", "llm.url"])
 def test_an_address_that_cannot_be_used_is_named_by_its_setting(key: str, url: str) -> None:
-    if key == "search.rerank_url" and not url:
-        return  # no reranker is configured
+    if key != "embedding.url" and not url:
+        return  # no such server is configured
     with pytest.raises(ConfigError, match=f"`{key}`") as refused:
         load(environ=HTTP, flags={"embedding.url": "http://one"} | {key: url})
     assert refused.value.code == "config_address_invalid"

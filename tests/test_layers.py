@@ -17,7 +17,7 @@ WORDS = set("model errors ports settings config places permissions metadata logs
 WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "fields", "files", "formats"}
 WORDS |= {"hosts", "imports"}
 WORDS |= {"labels", "lead", "masking", "normalise", "owner", "sanitize", "systemd", "toolsets"}
-WORDS |= {"project_folder", "uncaught"}
+WORDS |= {"project_folder", "recall_text", "uncaught"}
 MAY = {
     "words": {"words"},
     "engine": {"words", "engine"},

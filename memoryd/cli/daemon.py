@@ -202,6 +202,10 @@ def _facts(found: Status) -> dict[str, str]:
         facts["sessions"] = f"{found.get('sessions', 0)} at hand"
         model, why = found.get("model") or "none", found.get("model_trouble")
         facts["model"] = f"{model}: {why}" if why else model
+        if llm := found.get("llm"):
+            facts["language model"] = (
+                f"{llm}: {found['llm_trouble']}" if found["llm_trouble"] else llm
+            )
     if pending := found.get("pending_vectors"):
         facts["not embedded"] = f"{pending}, found by words only"
     if change := found.get("model_change"):

@@ -23,6 +23,7 @@ from memoryd.cli.output import BOLD, clean, note, paint, say, say_json, size
 from memoryd.cli.takeover import faults_of, state_of
 from memoryd.cli.target import setting_flags, settings, target
 from memoryd.client.types import Status
+from memoryd.endpoints import parse_address
 from memoryd.errors import ConfigError, EmbedError, MemorydError, WrongDaemon
 from memoryd.launch.target import Target
 from memoryd.settings import Config
@@ -71,7 +72,11 @@ def _examine(options: argparse.Namespace) -> tuple[list[Finding], list[str]]:
         pass
     patient = Patient(config, meant.place, status)
     found += [finding for check in CHECKS for finding in check(patient)]
-    return found, [f"Take-over: {state_of(taken)}."] if (taken := _takeover(patient)) else []
+    notes = [f"Take-over: {state_of(taken)}."] if (taken := _takeover(patient)) else []
+    if config.llm.url:
+        server = parse_address(config.llm.url, "llm.url").shown
+        notes.append(f"Language model: {config.llm.model or 'the default model'} at {server}.")
+    return found, notes
 
 
 def _repaired(finding: Finding) -> bool:
@@ -223,6 +228,21 @@ def _server_faults(config: Config) -> Iterator[Finding]:
         yield Finding(exc.code, exc.message, hint)
 
 
+def check_language(patient: Patient) -> Iterator[Finding]:
+    """A language model whose key cannot be read, or that failed when the daemon last asked it."""
+    if not patient.config.llm.url:
+        return
+    from memoryd.wiring.engine import check_language
+
+    try:
+        check_language(patient.config)
+    except EmbedError as exc:
+        yield Finding(exc.code, exc.message, exc.hint or "Check llm.key_env and llm.key_file.")
+        return
+    if patient.status is not None and (trouble := patient.status.get("llm_trouble")):
+        yield Finding("llm_failed", trouble, "Check llm.url, llm.model and the key.")
+
+
 def check_store(patient: Patient) -> Iterator[Finding]:
     """Faults of the store: those that the daemon reports, else those that its files show."""
     if patient.status is not None:
@@ -353,5 +373,6 @@ CHECKS = (
     check_store,
     check_takeover,
     check_model,
+    check_language,
     check_clients,
 )

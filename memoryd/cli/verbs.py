@@ -30,6 +30,7 @@ def parser() -> Parser:
     _add_managing_verbs(verbs)
     _add_project_verbs(verbs)
     _add_note_verbs(verbs)
+    _add_session_verbs(verbs)
     _add_store_verbs(verbs)
     _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
@@ -183,6 +184,41 @@ def _add_note_verbs(verbs: Verbs) -> None:
     listed.add_argument("--limit", type=values.whole, metavar="N", help="how many at most")
     listed.add_argument("--after", type=values.whole, metavar="SEQ", help="those after this number")
     _add_json(notes, add, read, write, rename, alias, unalias, remove, listed)
+
+
+def _add_session_verbs(verbs: Verbs) -> None:
+    recall = _add(verbs, "recall", "sessions:recall", "show what an agent gets into its prompt")
+    recall.add_argument("hint", metavar="HINT", nargs="*", help="what the prompt is about")
+    recall.add_argument("--session", metavar="ID", help="with the messages of this session")
+    recall.add_argument("--scope", metavar="SCOPE", help="moments of all sessions, or of session")
+    sessions = _add(verbs, "sessions", "sessions:list_sessions", "list sessions; read or end them")
+    actions = sessions.add_subparsers(metavar="ACTION", help="without it: list")
+    listed = _add(actions, "list", "sessions:list_sessions", "list sessions, the latest first")
+    read = _add(actions, "read", "sessions:read", "show the messages of a session")
+    rename = _add(actions, "rename", "sessions:rename", "give a session a title")
+    compact = _add(actions, "compact", "sessions:compact", "archive the older messages")
+    wake = _add(actions, "wake", "sessions:wake", "open a session and show its first recall")
+    sleep = _add(actions, "sleep", "sessions:sleep", "close a session and keep what lasts")
+    for action in (read, rename, compact, sleep):
+        action.add_argument("session", metavar="ID")
+    rename.add_argument("title", metavar="TITLE")
+    for action in (listed, read):
+        action.add_argument("--limit", type=values.whole, metavar="N", help="how many at most")
+    read.add_argument("--before", type=values.whole, metavar="ORDER", help="those before this one")
+    compact.add_argument("--keep", type=values.whole, metavar="N", help="how many messages stay")
+    wake.add_argument("--session", metavar="ID", help="open this one again")
+    for verb in (recall, wake):
+        verb.add_argument(
+            "--max-tokens", type=values.whole, metavar="N", help="size of the whole answer"
+        )
+    working = _add(
+        verbs, "working-memory", "sessions:working_memory", "show what an agent has in mind"
+    )
+    working.add_argument("--section", metavar="TITLE", help="only this section")
+    working.add_argument("--set", metavar="TEXT", help="replace it; - reads the text from stdin")
+    for verb in (recall, listed, wake, working):
+        verb.add_argument("--identity", metavar="NAME", help="whose it is; without it, default")
+    _add_json(recall, sessions, listed, read, rename, compact, wake, sleep, working)
 
 
 def _add_governing_verbs(verbs: Verbs) -> None:

@@ -1,7 +1,16 @@
 """A typed client of the daemon, for agents and robots. Standard library only."""
 
-from memoryd.client.client import Client, SyncClient
+from memoryd.client.client import Client
 from memoryd.client.errors import DaemonLost
+from memoryd.client.recalled import Recalled
+from memoryd.client.sync_client import SyncClient
 from memoryd.errors import DaemonUnavailable, WrongDaemon
 
-__all__ = ["Client", "DaemonLost", "DaemonUnavailable", "SyncClient", "WrongDaemon"]
+__all__ = [
+    "Client",
+    "DaemonLost",
+    "DaemonUnavailable",
+    "Recalled",
+    "SyncClient",
+    "WrongDaemon",
+]

@@ -14,22 +14,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import Any, Self, Unpack, cast
 from urllib.parse import quote
 
 from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
-from memoryd.client.notes import Notes, SyncNotes
-from memoryd.client.projects import Projects, SyncProjects
+from memoryd.client.notes import Notes
+from memoryd.client.projects import Projects
+from memoryd.client.recalled import Recalled
+from memoryd.client.session_types import RecallOptions, TurnDetails, WorkingMemory
+from memoryd.client.sessions import Sessions
 from memoryd.client.types import (
     Chain,
     Cleared,
-    ClientOptions,
     Forgotten,
     Listed,
     ListOptions,
@@ -45,15 +46,13 @@ from memoryd.client.types import (
     UpdateOptions,
     Window,
 )
-from memoryd.errors import InvalidInput, MemorydError, NotFound
+from memoryd.errors import InvalidInput, NotFound
 from memoryd.launch.start import Finder
 from memoryd.launch.target import Target
 from memoryd.model import CONTEXT_NAME
 from memoryd.places import absolute
 from memoryd.project_folder import VARIABLE
-
-P = ParamSpec("P")
-Answer = TypeVar("Answer")
+from memoryd.settings import variable
 
 
 class Client:
@@ -69,18 +68,21 @@ class Client:
         tcp: tuple[str, int] | None = None,
         token: str | None = None,
         start: bool = False,
+        settings: Mapping[str, str] | None = None,
         session_id: str | None = None,
         project: str | None = None,
         timeout: float = 60.0,
     ) -> None:
         """`socket` and `data_dir` mean the same as the flags of `memoryd serve`; or give `tcp` and
         its `token`. Raises WrongDaemon later if the daemon serves another directory than
-        `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` if given.
+        `data_dir` or `serves`. `start`: start a daemon if none runs, with `config` and
+        `settings`, such as {"embedding.backend": "none"}, if given; one that runs keeps its own.
         `project`: what is stored goes into it, what it holds is found first; without it that of
         MEMORYD_PROJECT, "" for none. `timeout`: seconds for one call."""
         places = {"--data-dir": data_dir, "--socket": socket, "--config": config}
         given = {flag: str(path) for flag, path in places.items() if path is not None}
-        target = Target(given, absolute(serves) if serves is not None else None)
+        variables = {variable(key): value for key, value in (settings or {}).items()}
+        target = Target(given, absolute(serves) if serves is not None else None, variables)
         self._connection = Connection(
             RemoteDoor(*tcp, token) if tcp else Finder(target, start=start),
             os.environ.get(VARIABLE, "") if project is None else project,
@@ -88,7 +90,12 @@ class Client:
         self.projects = Projects(self._tool)
         self._timeout = timeout
         self.notes = Notes(self._tool)
-        self.session_id = session_id or str(uuid.uuid4())
+        self.sessions = Sessions(self._tool, session_id or str(uuid.uuid4()))
+
+    @property
+    def session_id(self) -> str:
+        """The client's own session."""
+        return self.sessions.current
 
     async def __aenter__(self) -> Self:
         await self._connection.open()
@@ -178,17 +185,45 @@ class Client:
         return Forgotten(await self._tool("forget_memory", {"memory_id": id_or_name}))
 
     async def add_turn(
-        self, role: str, content: str, session_id: str | None = None, speaker: str | None = None
+        self,
+        role: str,
+        content: str,
+        session_id: str | None = None,
+        speaker: str | None = None,
+        **details: Unpack[TurnDetails],
     ) -> Turn:
         """Record one message of a conversation, by default this client's own."""
-        given = {"role": role, "content": content, "speaker": speaker}
+        given = {"role": role, "content": content, "speaker": speaker, **details}
         return cast(Turn, await self._session_tool("add_turn", session_id, given))
+
+    async def recall(
+        self,
+        session_id: str | None = None,
+        hint: str | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> Recalled:
+        """What should be in a prompt now: lasting facts, working memory, what the session was
+        about, its last messages, and with a `hint` the past moments that have to do with it."""
+        given = {"hint": hint, "max_tokens": max_tokens, **options}
+        return Recalled.from_answer(await self._session_tool("get_context", session_id, given))
+
+    async def working_memory(self, identity: str | None = None) -> WorkingMemory:
+        """The text that an identity keeps across sessions."""
+        return cast(WorkingMemory, await self._tool("working_memory", {"identity": identity}))
+
+    async def set_working_memory(
+        self, content: str, identity: str | None = None, section: str | None = None
+    ) -> WorkingMemory:
+        """Replace the working memory of an identity, or one section of it."""
+        given = {"identity": identity, "content": content, "section": section}
+        return cast(WorkingMemory, await self._tool("working_memory", given))
 
     async def context_window(
         self, session_id: str | None = None, max_turns: int | None = None
     ) -> Window:
         """The last messages of a session, oldest first."""
-        given = {"max_turns": max_turns}
+        given = {"max_turns": max_turns, "window_only": True}
         return cast(Window, await self._session_tool("get_context", session_id, given))
 
     async def clear_context_window(self, session_id: str | None = None) -> Cleared:
@@ -230,136 +265,3 @@ def context_name(key: str) -> str:
     if not isinstance(key, str) or not key.strip():
         raise InvalidInput("A context needs a key.", code="key_invalid", hint="Give a text.")
     return CONTEXT_NAME + key.strip()
-
-
-class SyncClient:
-    """The same for code without async; any thread may call it.
-
-    Its event loop runs in a thread of its own, so a lost connection is noticed between calls.
-    """
-
-    def __init__(self, socket: Path | str | None = None, **options: Unpack[ClientOptions]) -> None:
-        self._client = Client(socket, **options)
-        self.projects = SyncProjects(self._client.projects, self._run)
-        self.notes = SyncNotes(self._client.notes, self._run)
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def session_id(self) -> str:
-        return self._client.session_id
-
-    def __enter__(self) -> Self:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        try:
-            self._run(self._client.__aenter__)
-        except BaseException:
-            self._end()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            self._run(self._client.__aexit__, kind, error, trace)
-        finally:
-            self._end()
-
-    def store(
-        self,
-        content: str,
-        memory_type: str = "fact",
-        metadata: dict[str, Any] | None = None,
-        **options: Unpack[StoreOptions],
-    ) -> Stored:
-        return self._run(self._client.store, content, memory_type, metadata, **options)
-
-    def remember_fact(self, content: str, **metadata: Any) -> Stored:
-        return self._run(self._client.remember_fact, content, **metadata)
-
-    def remember_conversation(self, content: str, **metadata: Any) -> Stored:
-        return self._run(self._client.remember_conversation, content, **metadata)
-
-    def set_context(self, key: str, value: str) -> Stored:
-        return self._run(self._client.set_context, key, value)
-
-    def get_context(self, key: str) -> str | None:
-        return self._run(self._client.get_context, key)
-
-    def search(
-        self,
-        query: str = "",
-        memory_type: str | None = None,
-        limit: int | None = None,
-        min_score: float | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> Page:
-        return self._run(self._client.search, query, memory_type, limit, min_score, **options)
-
-    def get(self, id_or_name: str) -> Memory | None:
-        return self._run(self._client.get, id_or_name)
-
-    def list_memories(self, **options: Unpack[ListOptions]) -> Listed:
-        return self._run(self._client.list_memories, **options)
-
-    def update_memory(self, memory_id: str, **options: Unpack[UpdateOptions]) -> Updated:
-        return self._run(self._client.update_memory, memory_id, **options)
-
-    def chain(self, memory_id: str) -> Chain:
-        return self._run(self._client.chain, memory_id)
-
-    def review(
-        self, memory_id: str, action: str, content: str | None = None, reason: str | None = None
-    ) -> Reviewed:
-        return self._run(self._client.review, memory_id, action, content, reason)
-
-    def forget(self, id_or_name: str) -> Forgotten:
-        return self._run(self._client.forget, id_or_name)
-
-    def add_turn(
-        self, role: str, content: str, session_id: str | None = None, speaker: str | None = None
-    ) -> Turn:
-        return self._run(self._client.add_turn, role, content, session_id, speaker)
-
-    def context_window(self, session_id: str | None = None, max_turns: int | None = None) -> Window:
-        return self._run(self._client.context_window, session_id, max_turns)
-
-    def clear_context_window(self, session_id: str | None = None) -> Cleared:
-        return self._run(self._client.clear_context_window, session_id)
-
-    def status(self) -> Status:
-        return self._run(self._client.status)
-
-    def _run(
-        self,
-        call: Callable[P, Coroutine[Any, Any, Answer]],
-        /,
-        *given: P.args,
-        **options: P.kwargs,
-    ) -> Answer:
-        """Run the call on the thread of the event loop and wait for its result. MemorydError if
-        the client is not open."""
-        if self._loop is None:
-            raise MemorydError(
-                "This client is not open.",
-                code="client_closed",
-                hint="Open it first: with SyncClient() as memory",
-            )
-        running = asyncio.run_coroutine_threadsafe(call(*given, **options), self._loop)
-        try:
-            return running.result()
-        except BaseException:
-            running.cancel()  # Ctrl-C in this thread must end the call on the loop's thread
-            raise
-
-    def _end(self) -> None:
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
-            loop.close()

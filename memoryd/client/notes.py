@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
+from memoryd.client.calls import Run, Tool
 from memoryd.client.types import EditedNote, Note, NoteList
-
-Tool = Callable[[str, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
-Answer = TypeVar("Answer")
 
 
 class Notes:
@@ -73,14 +71,6 @@ def _given(name: str) -> str:
     return name if name else " "
 
 
-class Run(Protocol):
-    """Runs a call on the event loop of a client and waits for it."""
-
-    def __call__(
-        self, call: Callable[..., Coroutine[Any, Any, Answer]], /, *given: Any, **options: Any
-    ) -> Answer: ...
-
-
 class SyncNotes:
     """The same without async."""
 
@@ -97,8 +87,9 @@ class SyncNotes:
         kind: str = "note",
         metadata: dict[str, Any] | None = None,
     ) -> EditedNote:
-        options = {"aliases": aliases, "kind": kind, "metadata": metadata}
-        return self._run(self._notes.add, name, content, **options)
+        return self._run(
+            self._notes.add, name, content, aliases=aliases, kind=kind, metadata=metadata
+        )
 
     def read(self, name: str) -> Note:
         return self._run(self._notes.read, name)

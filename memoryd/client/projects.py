@@ -10,16 +10,13 @@ moves the rest.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, cast
+from typing import TypedDict, cast
 
+from memoryd.client.calls import Run, Tool
 from memoryd.errors import NotFound
 from memoryd.labels import normal_name
-
-P = ParamSpec("P")
-Answer = TypeVar("Answer")
-Tool = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class ProjectFacts(TypedDict):
@@ -91,18 +88,6 @@ class Projects:
             gone += int(done["forgotten"])
             if done["forgotten"] in (0, done["matched"]):
                 return gone
-
-
-class Run(Protocol):
-    """Runs a call on another thread and waits for its result."""
-
-    def __call__(
-        self,
-        call: Callable[P, Coroutine[Any, Any, Answer]],
-        /,
-        *given: P.args,
-        **options: P.kwargs,
-    ) -> Answer: ...
 
 
 class SyncProjects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
@@ -139,7 +140,8 @@ class Turn(Memory):
 
 
 class Message(TypedDict):
-    """One message of a window."""
+    """One message of a session. `source`: where it came from; `tool`: the tool that it calls, or
+    that it is the result of; `tools_used`: the tools that were used for it."""
 
     id: str
     role: str
@@ -147,6 +149,10 @@ class Message(TypedDict):
     at: str
     order: int
     speaker: NotRequired[str]
+    source: NotRequired[str]
+    tool: NotRequired[str]
+    tools_used: NotRequired[list[str]]
+    metadata: NotRequired[dict[str, Any]]
 
 
 class Window(TypedDict):
@@ -220,9 +226,12 @@ class Status(TypedDict):
     clock_doubt: NotRequired[ClockDoubt | None]
     sessions: NotRequired[int]
     pending_vectors: NotRequired[int]
+    embedding_backend: NotRequired[str]
     model: NotRequired[str | None]
     model_trouble: NotRequired[str | None]
     model_change: NotRequired[ModelChange | None]
+    llm: NotRequired[str | None]
+    llm_trouble: NotRequired[str | None]
     takeover: NotRequired[dict[str, Any] | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]
@@ -290,6 +299,7 @@ class ClientOptions(TypedDict, total=False):
     tcp: tuple[str, int] | None
     token: str | None
     start: bool
+    settings: Mapping[str, str] | None
     session_id: str | None
     project: str | None
     timeout: float

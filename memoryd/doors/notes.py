@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 from datetime import tzinfo
 from typing import Any
 
-from memoryd.doors.render import NOTICE, memory
+from memoryd.doors.render import memory
 from memoryd.doors.rights import Rights
 from memoryd.engine.engine import Engine
 from memoryd.errors import InvalidInput
 from memoryd.fields import ALIASES, CITATION, KIND, SEQ
 from memoryd.model import Memory, Updated
+from memoryd.recall_text import NOTICE
 
 Arguments = dict[str, Any]
 # By action, the arguments that it needs, and those that it may have.

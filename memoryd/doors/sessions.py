@@ -108,6 +108,15 @@ def renewed(session: Session) -> str:
     return peer.session_id
 
 
+def continue_with(session: Session, session_id: str) -> Session:
+    """The session that was opened; a connection that keeps one continues with it."""
+    peer = PEER.get(None)
+    if peer is not None and peer.session_id is not None:
+        peer.session_id = session_id
+        return Session(session_id, Source.CONNECTION)
+    return Session(session_id, Source.CALL)
+
+
 def hint_to_continue(session: Session, *, first: bool) -> dict[str, str]:
     """For an answer to add_turn: how to continue. `first`: it is the first of its session."""
     how = f"To continue this session, pass session_id {session.id!r} in later calls"

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import manage, notes, owner, projects, render
+from memoryd.doors import manage, notes, owner, projects, render, session_tools
 from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
@@ -33,11 +33,15 @@ from memoryd.sanitize import as_data
 
 Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
+OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
-# Arguments of search_memories that the schema does not show: few need them, and every agent would
-# have to read them. An agent can filter by `superseded_by` and `project`. `count_use` false: a
-# person looks.
-UNLISTED = {"include_superseded", "mode", "project", "count_use"}
+# Arguments that the schemas do not show: few need them, and every agent would have to read them. An
+# agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
+UNLISTED = {
+    "search_memories": {"include_superseded", "mode", "project", "count_use"},
+    "add_turn": {"source", "tool", "tools_used", "metadata"},
+    "get_context": {"scope", "identity", "window_only", "count_use"},
+}
 
 
 class UnknownTool(InvalidInput):
@@ -54,7 +58,8 @@ class Tools:
         self._readiness = readiness
         self._default = default
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
-        self._known["search_memories"] |= UNLISTED
+        for name, arguments in UNLISTED.items():
+            self._known[name] |= arguments
         self._known |= owner.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "store_memory": _store,
@@ -64,6 +69,8 @@ class Tools:
             "memory_chain": manage.memory_chain,
             "list_projects": projects.list_projects,
             "read_notes": notes.read_notes,
+            "list_sessions": session_tools.list_sessions,
+            "working_memory": session_tools.working_memory,
             **owner.CALLS,
         }
         self._calls_with_rights: dict[
@@ -75,11 +82,16 @@ class Tools:
             "edit_notes": notes.edit_notes,
         }
         self._session_calls: dict[
-            str, Callable[[Engine, Arguments, Session], Awaitable[Arguments]]
+            str, Callable[[Engine, Arguments, Session, Rights], Awaitable[Arguments]]
         ] = {
             "add_turn": _add_turn,
-            "get_context": _get_context,
+            "get_context": session_tools.get_context,
             "clear_context": _clear_context,
+            "wake_session": session_tools.wake_session,
+            "sleep_session": session_tools.sleep_session,
+            "compact_session": session_tools.compact_session,
+            "read_session": session_tools.read_session,
+            "rename_session": session_tools.rename_session,
         }
 
     def has(self, name: str) -> bool:
@@ -105,8 +117,9 @@ class Tools:
         if name in projects.NEEDED_BY and (own := await projects.project_of_call(ctx)):
             given[OWN_PROJECT] = own
         if name in self._session_calls:
-            session = session_of(given.pop(SESSION, None), ctx)
-            return await self._session_calls[name](engine, given, session)
+            named = given.get(SESSION) if name in OPENING else given.pop(SESSION, None)
+            call = self._session_calls[name]
+            return await call(engine, given, session_of(named, ctx), rights_of(ctx))
         if name in self._calls_with_rights:
             return await self._calls_with_rights[name](engine, given, rights_of(ctx))
         return await self._calls[name](engine, given)
@@ -184,7 +197,9 @@ async def _forget(engine: Engine, given: Arguments) -> Arguments:
     return {"success": done.success, "id": done.id}
 
 
-async def _add_turn(engine: Engine, given: Arguments, session: Session) -> Arguments:
+async def _add_turn(
+    engine: Engine, given: Arguments, session: Session, rights: Rights
+) -> Arguments:
     role, content = given.pop("role", ""), given.pop("content", "")
     done = await engine.add_turn(role, content, session.id, **given)
     order = done.memory.metadata[ORDER]
@@ -193,13 +208,9 @@ async def _add_turn(engine: Engine, given: Arguments, session: Session) -> Argum
     return render.memory(done.memory, engine.zone) | answer | hint
 
 
-async def _get_context(engine: Engine, given: Arguments, session: Session) -> Arguments:
-    found = await engine.context_window(session.id, **given)
-    hint = {} if found.messages or found.hidden else hint_where_empty(session)
-    return render.window(found, engine.zone) | hint
-
-
-async def _clear_context(engine: Engine, given: Arguments, session: Session) -> Arguments:
+async def _clear_context(
+    engine: Engine, given: Arguments, session: Session, rights: Rights
+) -> Arguments:
     cleared = await engine.clear_window(session.id)
     if cleared:
         return {SESSION: as_data(renewed(session)), "cleared": cleared}

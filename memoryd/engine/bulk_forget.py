@@ -16,7 +16,7 @@ from typing import Any
 import anyio.lowlevel
 
 from memoryd.engine import checks
-from memoryd.engine.checks import asked_filter
+from memoryd.engine.checks import asked_filter, without_records
 from memoryd.engine.filters import Filter
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
@@ -61,6 +61,8 @@ class BulkForget:
         """A filter from the arguments; `older_than`: seconds before now. Raises InvalidInput."""
         zone = self._parts.lifetimes.zone
         found = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        if found.type is not None or metadata:  # what a list with this filter shows
+            found = without_records(found)
         if older_than is None:
             return found
         age = self._parts.clock() - _seconds(older_than)

@@ -7,12 +7,14 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 from memoryd.engine import checks
 from memoryd.engine.filters import Filter, parse_where
 from memoryd.errors import InvalidInput
+from memoryd.fields import SESSION_RECORD
 from memoryd.labels import has_hidden, normal_name
 from memoryd.metadata import plain_text
 from memoryd.model import ID, MICRO, parse_type
@@ -232,3 +234,8 @@ def asked_filter(
         since=checks.moment(since, "since", zone),
         until=checks.moment(until, "until", zone),
     )
+
+
+def without_records(filter: Filter) -> Filter:
+    """The filter that also hides the records of sessions, unless it asks for them."""
+    return replace(filter, hides_records=not filter.where.names(SESSION_RECORD))

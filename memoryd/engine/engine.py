@@ -27,12 +27,20 @@ from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
 from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.durable import Durable
+from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
+from memoryd.engine.sessions.recall import Recall
+from memoryd.engine.sessions.records import Records
+from memoryd.engine.sessions.sessions import Sessions
+from memoryd.engine.sessions.working_memory import WorkingMemories
 from memoryd.engine.takeover import Takeover
 from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
@@ -45,7 +53,9 @@ from memoryd.ports import (
     ClockRecord,
     Encoder,
     FileHistory,
+    LanguageModel,
     NextStore,
+    PromptFn,
     Reranker,
     SnapshotFile,
     Store,
@@ -84,7 +94,8 @@ class Engine:
 
         listing = Listing(parts, uses)
         self.list_memories = listing.list_memories
-        self.search = Search(parts, listing).search
+        search = Search(parts, listing)
+        self.search = search.search
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
@@ -94,10 +105,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        self._windows = windows = Windows(parts, memories, updates)
-        self.add_turn = windows.add_turn
-        self.context_window = windows.window
-        self.clear_window = windows.clear
+        windows = self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -109,14 +117,39 @@ class Engine:
         self.keep_up = upkeep.run
         self.embed_after_outages = upkeep.embed_after_outages
 
-        bulk = BulkForget(parts, memories, self.purge)
+        self._open_transfer(memories)
+        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+
+    def _open_transfer(self, memories: Memories) -> None:
+        """The operations on many memories: forget, export and import."""
+        bulk = BulkForget(self._parts, memories, self.purge)
         self.selection = bulk.selection
         self.forget_where = bulk.forget_where
-        self.export_page = Exporter(parts).page
-        imports = Imports(parts, windows.drop)
+        self.export_page = Exporter(self._parts).page
+        imports = Imports(self._parts, self._windows.drop)
         self.import_memory = imports.import_memory
-        self.import_rows = Takeover(parts, imports, memories).import_rows
-        self.takeover: Mapping[str, object] | None = None  # facts for `status`, set by the wiring
+        self.import_rows = Takeover(self._parts, imports, memories).import_rows
+
+    def _compose_sessions(
+        self, memories: Memories, updates: Updates, search: Search, listing: Listing
+    ) -> Windows:
+        """The parts for sessions. Returns the windows, which imports need too."""
+        parts = self._parts
+        self.working_memories = WorkingMemories(parts, memories)
+        durable = Durable(parts)
+        recall = Recall(parts, search, listing, self.working_memories, durable)
+        self.recall = recall.recall
+
+        self.records = Records(parts, memories, updates)
+        facts = Facts(parts, memories, updates)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, durable)
+
+        self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
+        self.add_turn = windows.add_turn
+        self.context_window = windows.window
+        self.clear_window = windows.clear
+        self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
+        return windows
 
     @property
     def zone(self) -> tzinfo | None:
@@ -143,9 +176,12 @@ class Engine:
             "clock_doubt": asdict(doubt) if (doubt := self._upkeep.doubt) else None,
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
+            "embedding_backend": self._parts.embedding.settings.backend,
             "model": encoder.model if encoder else None,
             "model_trouble": self._parts.embedding.trouble() or None,
             "model_change": asdict(self._change.state()) if self._change else None,
+            "llm": self._parts.language.name,
+            "llm_trouble": self._parts.language.trouble or None,
             "takeover": self.takeover,
         }
 
@@ -214,12 +250,15 @@ async def run_engine(
     clock_record: ClockRecord | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     history: FileHistory | None = None,
+    language: LanguageModel | None = None,
+    prompt: PromptFn | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
     `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
-    `history` knows which files of a project have changed.
+    `history` knows which files of a project have changed. `language` writes summaries; `prompt`
+    does so in its place, for a program that has a language model of its own.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -234,12 +273,14 @@ async def run_engine(
     ticks = partial(_now, clock, not config.memory.timezone)
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
-    parts = Parts(store, index, embedding, ticks, *rules, *kept, *time_kept)
+    parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
+    parts.language = Language(config.llm, language, prompt)
     engine = Engine(parts, history)
     try:
         async with task_group() as tasks:
             tasks.start_soon(embedding.run)
             tasks.start_soon(parts.reranking.run)
+            tasks.start_soon(engine.compaction.run)
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)

@@ -32,6 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import InvalidInput
+from memoryd.fields import PROJECT
+from memoryd.fields import is_session_record
 from memoryd.metadata import RESERVED, check_metadata, value_key
 from memoryd.model import Memory, MemoryType
 
@@ -166,6 +168,9 @@ class Filter:
     since: float | None = None
     until: float | None = None
     hides_superseded: bool = False  # only the index can tell
+    hides_records: bool = False  # of sessions
+    projects: tuple[str | None, ...] | None = None  # only of these; None among them: shared ones
+    without: frozenset[str] = frozenset()  # ids of memories that are not wanted
 
     def matches(self, memory: Memory) -> bool:
         """Whether the memory meets every condition on its own fields; expiry is none of them."""
@@ -174,7 +179,10 @@ class Filter:
             and self.session_id in (None, memory.session_id)
             and (self.since is None or memory.created_at >= self.since)
             and (self.until is None or memory.created_at < self.until)
+            and (self.projects is None or memory.metadata.get(PROJECT) in self.projects)
+            and memory.id not in self.without
             and self.where.matches(memory.metadata)
+            and not (self.hides_records and is_session_record(memory))
         )
 
 

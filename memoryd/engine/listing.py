@@ -21,7 +21,7 @@ import anyio.to_thread
 import numpy as np
 
 from memoryd.engine import checks
-from memoryd.engine.checks import asked_filter
+from memoryd.engine.checks import asked_filter, without_records
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Selection
 from memoryd.engine.lifecycle.decay import confidence_now
@@ -85,7 +85,9 @@ class Listing:
         before. Raises InvalidInput."""
         zone, count = self._parts.lifetimes.zone, checks.limit(limit)
         metadata = narrowed(metadata, project)
-        filter = asked_filter(zone, memory_type, session_id, metadata, since, until)
+        filter = without_records(
+            asked_filter(zone, memory_type, session_id, metadata, since, until)
+        )
         key = self._key(order)
         about = _digest(order, filter, check_metadata(metadata))
         after = None if cursor is None else _place(cursor, about)

@@ -94,6 +94,26 @@ class Memories:
         kind = MemoryType.CONVERSATION
         return await self._remember(content, kind, metadata=clean, session_id=session_id)
 
+    async def remember_own(
+        self,
+        content: str,
+        metadata: Mapping[str, Any],
+        session_id: str | None = None,
+        *,
+        name: str | None = None,
+        created_at: float | None = None,
+    ) -> Stored:
+        """Store a fact that memoryd itself writes, with metadata keys that callers cannot write.
+        `created_at`: the time that it is of, without it now."""
+        return await self._remember(
+            content,
+            MemoryType.FACT,
+            metadata=check_metadata(metadata),
+            session_id=session_id,
+            name=name,
+            created_at=created_at,
+        )
+
     async def _remember(
         self,
         content: str,
@@ -104,6 +124,7 @@ class Memories:
         session_id: str | None = None,
         expires_at: object = None,
         pinned: bool = False,
+        created_at: float | None = None,
     ) -> Stored:
         now, type = self._parts.clock(), parse_type(memory_type)
         pinned = checks.flag(pinned, "pinned")
@@ -111,7 +132,7 @@ class Memories:
             id=secrets.token_hex(10),
             type=type,
             content=checks.content(content, self._parts.memory.max_content_bytes),
-            created_at=now,
+            created_at=now if created_at is None else created_at,
             expires_at=settled_expiry(type, now, expires_at, pinned, self._parts),
             metadata=metadata,
             name=checked_name(name, self._parts),

@@ -13,14 +13,17 @@ from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import Snapshots
 from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
 from memoryd.model import Lifetimes
 from memoryd.ports import ClockRecord, Store
 from memoryd.settings import (
     BackupSettings,
     LifecycleSettings,
+    LlmSettings,
     MemorySettings,
     SearchSettings,
+    SessionSettings,
 )
 
 
@@ -105,8 +108,10 @@ class Parts:
     snapshots: Snapshots
     backup: BackupSettings = field(default_factory=BackupSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
     monotonic: Callable[[], float] = time.monotonic
     clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)
     gate: Gate = field(default_factory=Gate)
     reranking: Reranking = field(default_factory=Reranking)
+    language: Language = field(default_factory=lambda: Language(LlmSettings()))

@@ -60,6 +60,12 @@ def masked_fields(
     return kept, (f"What looked like a secret was removed before storing: {what}.",)
 
 
+def masked_text(text: str, settings: MemorySettings) -> str:
+    """A text that memoryd wrote from memories, with secrets masked; where they are refused too,
+    because nobody can correct it."""
+    return text if settings.secrets == "allow" else mask(text).text
+
+
 def _check_session(session_id: str | None) -> None:
     """Refuse, do not mask: two masked session ids could be equal, and share their messages."""
     if session_id and (kinds := mask(session_id).kinds):

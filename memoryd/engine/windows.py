@@ -11,16 +11,19 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from memoryd.engine import checks
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import pushable
-from memoryd.engine.turn_keys import CLEARED, ORDER, ROLES, is_message
+from memoryd.engine.sessions.records import find_record, last_consolidated
+from memoryd.engine.turn_keys import CLEARED, ORDER, ROLES, is_message, user_metadata
 from memoryd.engine.updates import Updates
 from memoryd.errors import InvalidInput, NotFound
-from memoryd.fields import PROJECT
+from memoryd.fields import MAX_ITEMS, PROJECT, SOURCE, TOOL, TOOLS_USED
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType, Stored, is_expired
 from memoryd.tasks import task_group
 
@@ -48,10 +51,18 @@ def new_session_id() -> str:
 class Windows:
     """The windows of all sessions; the least recently used leave RAM first."""
 
-    def __init__(self, parts: Parts, memories: Memories, updates: Updates) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        memories: Memories,
+        updates: Updates,
+        after_turn: Callable[[str, int], None] = lambda session_id, order: None,
+    ) -> None:
+        """`after_turn`: called with each new message's session and order."""
         self._parts = parts
         self._memories = memories
         self._updates = updates
+        self._after_turn = after_turn
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def __len__(self) -> int:
@@ -64,22 +75,29 @@ class Windows:
         session_id: str,
         speaker: str | None = None,
         own_project: str | None = None,
+        *,
+        source: str | None = None,
+        tool: str | None = None,
+        tools_used: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Stored:
-        """Store a message as a conversation memory and add it to the window of its session. Raises
-        InvalidInput."""
-        metadata: dict[str, object] = {ROLE: _role(role)}
+        """Store a message as a conversation memory and add it to the window of its session.
+        `source`: where it came from; `tool`: the tool that was called, or whose result it is.
+        Raises InvalidInput."""
+        marked = _marked(metadata, source, tool, tools_used) | {ROLE: _role(role)}
         if (name := checks.label(speaker, "speaker")) is not None:
-            metadata[SPEAKER] = name
+            marked[SPEAKER] = name
         if (project := checks.label(own_project, PROJECT)) is not None:
-            metadata[PROJECT] = project
-        session = _session(session_id)
+            marked[PROJECT] = project
+        session = session_label(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
-            order = metadata[ORDER] = self._window(session).next_order
-            stored = await self._memories.remember_turn(content, metadata, session)
+            order = marked[ORDER] = self._window(session).next_order
+            stored = await self._memories.remember_turn(content, marked, session)
             window = self._window(session)  # it may have left RAM meanwhile
             window.next_order = max(window.next_order, order + 1)
             if stored.memory.id not in window.ids:
                 window.ids.append(stored.memory.id)
+        self._after_turn(session, order)
         return stored
 
     async def window(
@@ -87,7 +105,7 @@ class Windows:
     ) -> Window:
         """The last messages of a session that may be pushed into a prompt of `own_project`. A turn
         counts as two messages: user and assistant."""
-        session, now = _session(session_id), self._parts.clock()
+        session, now = session_label(session_id), self._parts.clock()
         turns = self._parts.memory.context_window_size
         if max_turns is not None:
             turns = min(turns, checks.count(max_turns, "max_turns"))
@@ -102,7 +120,7 @@ class Windows:
 
     async def clear(self, session_id: str) -> int:
         """Empty a window; its memories stay. How many messages it held."""
-        session = _session(session_id)
+        session = session_label(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
             held = self._alive(session, self._parts.clock())
             # Mark all of them: some may be forgotten before the window is rebuilt.
@@ -138,7 +156,31 @@ class Windows:
             ids.append(memory.id)
             if memory.metadata.get(CLEARED):
                 ids.clear()
-        return _Window(ids, int(turns[-1].metadata[ORDER]) + 1 if turns else 0)
+        last = int(turns[-1].metadata[ORDER]) if turns else -1
+        # Archived messages may have expired: what follows is not counted among them.
+        archived = last_consolidated(find_record(self._parts.index, session))
+        return _Window(ids, max(last, archived) + 1)
+
+
+def _marked(
+    metadata: Mapping[str, Any] | None,
+    source: str | None,
+    tool: str | None,
+    tools_used: Sequence[str] | None,
+) -> dict[str, Any]:
+    """The caller's own metadata of a message, with what it is marked with. Raises InvalidInput."""
+    used = None if tools_used is None else _tool_names(tools_used)
+    marks = {SOURCE: checks.label(source, SOURCE), TOOL: checks.label(tool, TOOL)}
+    given = {key: value for key, value in marks.items() if value is not None}
+    return user_metadata(dict(metadata or {}) | given) | ({TOOLS_USED: used} if used else {})
+
+
+def _tool_names(value: object) -> list[str]:
+    if not isinstance(value, list | tuple) or len(value) > MAX_ITEMS:
+        raise InvalidInput(
+            f"tools_used must be a list of at most {MAX_ITEMS} names.", code="tools_used_invalid"
+        )
+    return [name for item in value if (name := checks.label(item, "tool")) is not None]
 
 
 def _role(value: object) -> str:
@@ -150,7 +192,8 @@ def _role(value: object) -> str:
     )
 
 
-def _session(value: object) -> str:
+def session_label(value: object) -> str:
+    """The checked id of a session. Raises InvalidInput."""
     session = checks.label(value, "session_id")
     if session is None:
         raise InvalidInput(

@@ -206,6 +206,7 @@ class Finder:
         self._starts += 1
         flags = [word for flag in self.target.given.items() for word in flag]
         paths = {name: os.environ[name] for name in PATH_VARIABLES if os.environ.get(name)}
+        places_named = {name: str(places.absolute(path)) for name, path in paths.items()}
         try:
             self._child = subprocess.Popen(
                 [*self._serve, "--log-file", str(self.target.log), *flags],
@@ -213,7 +214,7 @@ class Finder:
                 stdout=handle,
                 stderr=handle,
                 cwd="/",  # it must not keep our working directory in use
-                env=os.environ | {name: str(places.absolute(p)) for name, p in paths.items()},
+                env=os.environ | places_named | self.target.variables,
                 start_new_session=True,
             )
         except OSError as exc:

@@ -33,11 +33,18 @@ class Target:
     """The daemon to connect to.
 
     `socket`: the one that was named, if any; then no other is tried. `given`: the flags for a
-    daemon that has to be started. `serves`: the data directory, if the caller knows it.
+    daemon that has to be started, `variables`: its further environment. `serves`: the data
+    directory, if the caller knows it.
     """
 
-    def __init__(self, given: Mapping[str, str], serves: Path | None = None) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, str],
+        serves: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.given = {flag: str(absolute(path)) for flag, path in given.items() if path}
+        self.variables = dict(variables or {})
         self.socket = named_socket(self.given)
         self._named_data_dir = serves or named_data_dir(self.given)
 

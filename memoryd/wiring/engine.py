@@ -27,7 +27,7 @@ from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import MemorydError, StoreError
 from memoryd.logs import stage
 from memoryd.places import cache_dir
-from memoryd.ports import Encoder, Identity, Progress, Watch
+from memoryd.ports import Encoder, Identity, Progress, PromptFn, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring.further_models import load_stored, serve_change, serve_reranker
@@ -36,6 +36,7 @@ from memoryd.wiring.takeover import take_over
 
 if TYPE_CHECKING:
     from memoryd.adapters.embed.resolve import Prepared
+    from memoryd.adapters.llm import HttpLanguageModel
 
 log = structlog.get_logger()
 
@@ -103,6 +104,20 @@ def ask_server(config: Config) -> Identity:
     return Identity(encoder.model, encoder.dimension)
 
 
+def check_language(config: Config) -> str:
+    """The configured language model and its server. Nothing is sent. Raises ModelUnavailable if
+    its key cannot be read."""
+    model = _language(config)
+    model.check_key()
+    return model.name
+
+
+def _language(config: Config) -> HttpLanguageModel:
+    from memoryd.adapters.llm import HttpLanguageModel  # late: most daemons have none
+
+    return HttpLanguageModel(config.llm)
+
+
 def what_helps(config: Config) -> str:
     """What the user can do if no source has the model."""
     from memoryd.adapters.embed.catalogue import known_model
@@ -148,11 +163,13 @@ async def open_engine(
     *,
     wait: bool = True,
     watch: Watch | None = None,
+    prompt: PromptFn | None = None,
 ) -> AsyncIterator[Engine]:
     """The engine on the configured store and model, open inside the block.
 
     Without a model it opens too and searches by words, and every answer says so. `wait` False: do
     not wait for a model that is still being loaded. `watch` gets the progress of the opening.
+    `prompt`: the language model of the program, in place of the configured one.
     """
     async with task_group() as tasks:
         model = Model(config, load_encoder) if config.embedding.backend != "none" else None
@@ -174,6 +191,8 @@ async def open_engine(
                 watch,
                 ClockFile(config.memory.path),
                 history=Git(),
+                language=_language(config) if config.llm.url else None,
+                prompt=prompt,
             ) as engine,
         ):
             if wait and model is not None:

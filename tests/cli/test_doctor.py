@@ -24,7 +24,7 @@ from memoryd.cli import doctor as findings
 from memoryd.cli.main import main
 from memoryd.errors import ModelMissing
 from memoryd.ports import Seen
-from memoryd.settings import Config
+from memoryd.settings import Config, LlmSettings
 from tests.daemons import Daemon, ForkedDaemon
 from tests.model_server import model_server
 
@@ -373,3 +373,21 @@ def test_a_repair_that_fails_is_no_repair(
     said = capsys.readouterr()
     assert said.err == "Note: mode_loose could not be repaired: no\n"
     assert said.out.startswith("mode_loose: Other users can reach")
+
+
+def test_the_language_model_is_named_and_its_trouble_told(
+    data: Path, examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_LLM_URL", "https://models.example/v1?private=1")
+    monkeypatch.setenv("MEMORYD_LLM_MODEL", "qwen")
+    found = examine(data)
+    assert found["healthy"]
+    assert found["notes"] == ["Language model: qwen at https://models.example."]
+    monkeypatch.setenv("MEMORYD_LLM_KEY_ENV", "NO_SUCH_KEY")
+    assert codes(examine(data)) == ["model_unavailable"]
+    status: Any = {"llm_trouble": "The language model did not answer in time."}
+    monkeypatch.setenv("NO_SUCH_KEY", "sk-private")
+    config = Config(llm=LlmSettings(url="http://one", key_env="NO_SUCH_KEY"))
+    patient = findings.Patient(config, data / "s", status)
+    (fault,) = findings.check_language(patient)
+    assert (fault.code, fault.message) == ("llm_failed", status["llm_trouble"])

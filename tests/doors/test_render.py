@@ -46,7 +46,7 @@ def test_recalled_text_is_marked_and_cleaned_on_every_way_out(daemon: Daemon) ->
 
 def test_the_messages_of_a_window_are_marked_and_cleaned(daemon: Daemon) -> None:
     call(daemon, "add_turn", role="user", content=NASTY, speaker="Ann\u202e", session_id="nasty")
-    window = call(daemon, "get_context", session_id="nasty")
+    window = call(daemon, "get_context", session_id="nasty", window_only=True)
     resource = daemon.call("resources/read", uri="memory://session/nasty")
     assert json.loads(resource["contents"][0]["text"]) == window
     assert window["notice"] == NOTICE

@@ -32,6 +32,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "review_memory": {"memory_id": "kept", "action": "reject"},
     "forget_memories": {"memory_type": "fact", "confirm": 1},
     "edit_notes": {"action": "add", "name": "planted", "content": "planted"},
+    "wake_session": {"identity": "planted"},
+    "sleep_session": {"session_id": "s"},
+    "compact_session": {"session_id": "s", "keep": 0},
+    "rename_session": {"session_id": "s", "title": "planted"},
+    "working_memory": {"content": "planted"},
 }
 
 
@@ -75,8 +80,8 @@ def code(answer: Any) -> str:
 
 
 def test_every_tool_that_is_not_marked_as_reading_is_refused() -> None:
-    known = ["get_context", "list_memories", "list_projects", "memory_chain", "read_notes"]
-    assert sorted(READING) == [*known, "search_memories"]
+    known = ["get_context", "list_memories", "list_projects", "list_sessions", "memory_chain"]
+    assert sorted(READING) == [*known, "read_notes", "read_session", "search_memories"]
     assert sorted({tool.name for tool in TOOLS} - READING) == sorted(ARGUMENTS)
 
 

@@ -52,21 +52,21 @@ def test_a_window_holds_the_last_turns_and_survives_a_restart(tmp_path: Path) ->
             role = "user" if n % 2 == 0 else "assistant"
             speaker = "Ann" if n == 6 else None
             daemon.tool("add_turn", role=role, content=f"m{n}", session_id="s", speaker=speaker)
-        window = daemon.tool("get_context", session_id="s")
+        window = daemon.tool("get_context", session_id="s", window_only=True)
         assert [m["content"] for m in window["messages"]] == ["m3", "m4", "m5", "m6"]
         assert window["messages"][-1]["speaker"] == "Ann"
-        short = daemon.tool("get_context", session_id="s", max_turns=1)
+        short = daemon.tool("get_context", session_id="s", window_only=True, max_turns=1)
         assert [m["content"] for m in short["messages"]] == ["m5", "m6"]
         assert daemon.stop() == 0
         daemon.start()
-        assert daemon.tool("get_context", session_id="s") == window
+        assert daemon.tool("get_context", session_id="s", window_only=True) == window
         daemon.tool("forget_memory", memory_id=window["messages"][-1]["id"])
-        again = daemon.tool("get_context", session_id="s")
+        again = daemon.tool("get_context", session_id="s", window_only=True)
         assert [m["content"] for m in again["messages"]] == ["m3", "m4", "m5"]
         daemon.tool("clear_context", session_id="s")
         daemon.stop()
         daemon.start()
-        assert daemon.tool("get_context", session_id="s")["messages"] == []
+        assert daemon.tool("get_context", session_id="s", window_only=True)["messages"] == []
         after = daemon.tool("add_turn", role="user", content="m7", session_id="s")
         assert after["order"] > window["messages"][-2]["order"]
         found = daemon.tool("search_memories", query="m4", session_id="s", limit=50, min_score=0)

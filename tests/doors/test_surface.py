@@ -127,7 +127,8 @@ DOCUMENTED = {
     " duplicate replaced warnings",
     "forget_memory": "success id",
     "add_turn": "id content type created_at expires_at metadata session_id order warnings hint",
-    "get_context": "notice session_id messages id role content at order speaker hint",
+    "get_context": "notice session_id messages id role content at order speaker hint"
+    " parts part title text ids tokens warnings",
     "clear_context": "session_id cleared hint",
 }
 
@@ -144,6 +145,8 @@ def keys_in(value: Any) -> set[str]:
 
 def undeclared(value: Any, schema: Any, at: str = "") -> list[str]:
     """Keys of an answer that its schema does not name, or allow by a schema of their own."""
+    if not schema:  # the name is listed, and nothing more
+        return []
     if isinstance(value, list):
         return [found for item in value for found in undeclared(item, schema["items"], at)]
     if not isinstance(value, dict) or not schema.get("properties"):
@@ -177,6 +180,7 @@ WHOLE_NUMBERS = [
     ("search_memories", {"query": "integral"}, "limit"),
     ("search_memories", {"query": "integral"}, "max_tokens"),
     ("get_context", {"session_id": "integral"}, "max_turns"),
+    ("get_context", {"session_id": "integral"}, "max_tokens"),
 ]
 
 

@@ -15,7 +15,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from memoryd.config import load
-from memoryd.doors.schemas import BY_TOOLSET, INSTRUCTIONS, ORDERED, REVIEWS, TOOLS
+from memoryd.doors.schemas import BY_TOOLSET, INSTRUCTIONS, TOOLS
+from memoryd.doors.schemas.manage import ORDERED, REVIEWS
 from memoryd.engine.lifecycle.review import ACTIONS
 from memoryd.engine.listing import ORDERS
 from memoryd.errors import ConfigError, InvalidInput
@@ -93,7 +94,7 @@ async def test_an_unknown_toolset_is_an_error_that_names_the_known(
         with pytest.raises(MCPError) as caught:
             await client.list_tools()
         assert caught.value.error.data["memoryd/error"]["code"] == "toolset_unknown"
-        assert "core, manage" in caught.value.error.message
+        assert "core, session, manage" in caught.value.error.message
         answer = await client.call_tool("search_memories", {"query": "x"})
         assert (answer.meta or {})["memoryd/error"]["code"] == "toolset_unknown"
 
@@ -112,7 +113,7 @@ def test_the_configuration_sets_the_default(tmp_path: Path) -> None:
     file.write_text("doors: {toolsets: [core, nothing]}")
     with pytest.raises(ConfigError, match="nothing") as refused:
         load(file, {})
-    assert "core, manage" in refused.value.hint
+    assert "core, session, manage" in refused.value.hint
 
 
 @pytest.fixture(scope="module")
@@ -304,6 +305,7 @@ def test_each_toolset_has_a_budget(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(TOOLS) == len({tool.name for tool in TOOLS})
     assert len(BY_TOOLSET["core"]) == 6
     assert sizes["core"] < 1500
+    assert sizes["session"] < 1500
     assert sizes["manage"] < 1750
     assert sizes["notes"] < 700
 
@@ -316,4 +318,4 @@ def test_the_shim_refuses_an_unknown_toolset(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert "no toolset 'cores'" in done.stderr
-    assert "core, manage" in done.stderr
+    assert "core, session, manage" in done.stderr

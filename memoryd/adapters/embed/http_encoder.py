@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.adapters.embed.catalogue import known_model
-from memoryd.adapters.embed.endpoint import Endpoint, key_reader
 from memoryd.adapters.embed.spans import passages
+from memoryd.adapters.endpoint import Endpoint, key_reader
 from memoryd.endpoints import parse_address
 from memoryd.errors import ModelUnavailable, TextRefused
 from memoryd.ports import Span

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from memoryd.adapters.embed.endpoint import Endpoint, key_reader
+from memoryd.adapters.endpoint import Endpoint, key_reader
 from memoryd.endpoints import parse_address
 from memoryd.settings import SearchSettings
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter, OneOf
+from memoryd.fields import PROJECT, is_session_record
 from memoryd.metadata import value_key
 from memoryd.model import Memory, MemoryType
 
@@ -18,9 +19,13 @@ Mask = NDArray[np.bool_]
 Pair = tuple[str, Hashable]  # a metadata key and a `value_key`
 TYPE_CODE = {type: code for code, type in enumerate(MemoryType, start=1)}
 FIRST_SIZE = 1024
+NO_TEXT = -1  # the code of what is no text
 BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0.25
 QUESTION_MARKS = frozenset("?\uff1f\u061f")  # Latin, full width, Arabic
-COLUMNS = "_type _created _expires _session _first _spread _brief _asks _superseded".split()
+COLUMNS = (
+    *("_type", "_created", "_expires", "_session", "_project"),
+    *("_first", "_spread", "_brief", "_asks", "_superseded", "_record"),
+)
 
 
 class CopiedColumns(NamedTuple):
@@ -41,11 +46,13 @@ class Columns:
         self._created = np.zeros(FIRST_SIZE)
         self._expires = np.zeros(FIRST_SIZE)
         self._session = np.zeros(FIRST_SIZE, dtype=np.int64)
+        self._project = np.zeros(FIRST_SIZE, dtype=np.int64)
         self._first = np.zeros(FIRST_SIZE, dtype=np.int32)
         self._spread = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._brief = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._asks = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._superseded = np.zeros(FIRST_SIZE)  # until when; 0: it is not
+        self._record = np.zeros(FIRST_SIZE, dtype=np.bool_)  # holds what is known of a session
         self._metadata: dict[Pair, set[int]] = {}
 
     def set(self, slot: int, memory: Memory, rows: Sequence[int]) -> None:
@@ -55,10 +62,12 @@ class Columns:
         self._created[slot] = memory.created_at
         ends = None if memory.pinned else memory.expires_at  # as in `is_expired`
         self._expires[slot] = math.inf if ends is None else ends
-        self._session[slot] = _session_code(memory.session_id)
+        self._session[slot] = _text_code(memory.session_id)
+        self._project[slot] = _text_code(memory.metadata.get(PROJECT))
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)
         self._asks[slot] = brief if any(mark in memory.content for mark in QUESTION_MARKS) else 0.0
+        self._record[slot] = is_session_record(memory)
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
 
@@ -91,13 +100,18 @@ class Columns:
         if filter.type is not None:
             allowed &= self._type == TYPE_CODE[filter.type]
         if filter.session_id is not None:
-            allowed &= self._session == _session_code(filter.session_id)
+            allowed &= self._session == _text_code(filter.session_id)
         if filter.since is not None:
             allowed &= self._created >= filter.since
         if filter.until is not None:
             allowed &= self._created < filter.until
         if filter.hides_superseded:
             allowed &= self._superseded <= now
+        if filter.hides_records:
+            allowed &= ~self._record
+        if filter.projects is not None:
+            codes = [_text_code(project) for project in filter.projects]
+            allowed &= np.logical_or.reduce([self._project == code for code in codes])
         for wanted in filter.where.equal:
             allowed &= self.having(wanted)
         return allowed
@@ -122,14 +136,18 @@ class Columns:
 
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
         """How many memories of each type are alive, and when the next of them expires."""
-        alive = self.allowed(Filter(), now)
+        alive = self.allowed(Filter(hides_records=True), now)
         counts = {t: int(np.count_nonzero(alive & (self._type == c))) for t, c in TYPE_CODE.items()}
         ends = self._expires[alive & np.isfinite(self._expires)]
         return counts, float(ends.min()) if len(ends) else None
 
+    def records(self) -> list[int]:
+        """Slots of the records of sessions."""
+        return [int(slot) for slot in np.flatnonzero(self._record & (self._type != 0))]
+
     def of_session(self, session_id: str, type: MemoryType) -> list[int]:
         """Slots of this session and type."""
-        matches = (self._session == _session_code(session_id)) & (self._type == TYPE_CODE[type])
+        matches = (self._session == _text_code(session_id)) & (self._type == TYPE_CODE[type])
         return [int(slot) for slot in np.flatnonzero(matches)]
 
     def _grow(self) -> None:
@@ -138,11 +156,12 @@ class Columns:
             setattr(self, name, np.concatenate([column, np.zeros_like(column)]))
 
 
-def _session_code(session_id: str | None) -> int:
-    """A 64-bit hash of a session id, 0 for none. No table of ids, which would only grow."""
-    if session_id is None:
-        return 0
-    digest = blake2b(session_id.encode(), digest_size=8).digest()
+def _text_code(value: object) -> int:
+    """A 64-bit hash of a session id or project, 0 for none. No table of them, which would only
+    grow. What an import brought as a project may be no text: no filter names it."""
+    if not isinstance(value, str):
+        return 0 if value is None else NO_TEXT
+    digest = blake2b(value.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True) or 1
 
 

@@ -9,10 +9,8 @@ result was freed or reused meanwhile, it starts again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -21,16 +19,14 @@ from memoryd.engine.index.columns import Columns, Mask
 from memoryd.engine.index.names import Names
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
 from memoryd.engine.index.relations import Relations
-from memoryd.engine.index.turns import GrowingArray, Numbers, Speakers, Turns
+from memoryd.engine.index.slot_versions import SlotVersions
+from memoryd.engine.index.turns import Speakers, Turns
 from memoryd.engine.index.vectors import VectorTable
 from memoryd.engine.index.view import Layout, View
 from memoryd.engine.index.words import WordIndex
 from memoryd.fields import SUPERSEDES, ids_of, seq_of
 from memoryd.model import Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
-
-MAX_REPLACED = 1024  # replaced entries that are kept while a search runs
-Held = TypeVar("Held")
 
 
 @dataclass(slots=True)
@@ -80,7 +76,7 @@ class Index:
         return len(self._pending)
 
     def pending_ids(self) -> list[str]:
-        return [memory.id for slot in self._pending if (memory := self._memory(slot))]
+        return [memory.id for slot in self._pending if (memory := self.in_slot(slot))]
 
     def pending_slots(self) -> set[int]:
         """A copy."""
@@ -96,7 +92,7 @@ class Index:
         return self._vectors.keep
 
     def get(self, id: str) -> Memory | None:
-        return self._memory(self._ids.get(id))
+        return self.in_slot(self._ids.get(id))
 
     def revision(self, id: str) -> int | None:
         """The number of the last write of a memory; None if there is none."""
@@ -123,8 +119,7 @@ class Index:
 
     def facts(self, content: str, session_id: str | None) -> list[Memory]:
         """The facts with exactly this content in this session; they may differ in name."""
-        slots = sorted(self._facts.get(fact_key(content, session_id), ()))
-        return [memory for slot in slots if (memory := self._memory(slot))]
+        return self._memories(sorted(self._facts.get(fact_key(content, session_id), ())))
 
     def record(self, id: str) -> Record | None:
         """The memory with its vectors, as stored; None if unknown, or if vectors are not in RAM."""
@@ -144,8 +139,20 @@ class Index:
 
     def of_session(self, session_id: str, type: MemoryType) -> list[Memory]:
         """The memories of a session, in no particular order."""
-        slots = self._columns.of_session(session_id, type)
-        return [memory for slot in slots if (memory := self._memory(slot))]
+        return self._memories(self._columns.of_session(session_id, type))
+
+    def around(self, id: str, before: int, after: int) -> list[Memory]:
+        """A memory with those before and after it in its session, in order."""
+        slot = self._ids.get(id)
+        return [] if slot is None else self._memories(self._turns.around(slot, before, after))
+
+    def session_records(self) -> list[Memory]:
+        """The records of all sessions that have one."""
+        return self._memories(self._columns.records())
+
+    def last_said(self) -> Iterator[tuple[str, float]]:
+        """Every session with a message, and the time of the last one."""
+        return self._turns.last_said()
 
     def put(self, record: Record, terms: RowTerms | None = None) -> None:
         """Insert or replace a memory. `terms`: of its rows, if the caller has computed them."""
@@ -249,7 +256,9 @@ class Index:
 
     def allowed(self, filter: Filter, now: float) -> Mask:
         """By slot, which memories are alive and match the filter, except for its `others`."""
-        return self._columns.allowed(filter, now)[: len(self._entries)]
+        allowed = self._columns.allowed(filter, now)[: len(self._entries)]
+        allowed[[self._ids[id] for id in filter.without if id in self._ids]] = False
+        return allowed
 
     def selection(self, filter: Filter, now: float) -> Selection:
         """The memories that are alive and match the filter; `Selection.mask` says which."""
@@ -296,9 +305,10 @@ class Index:
         return self._ids.get(id)
 
     def _memories(self, slots: Iterable[int]) -> list[Memory]:
-        return [memory for slot in slots if (memory := self._memory(slot))]
+        return [memory for slot in slots if (memory := self.in_slot(slot))]
 
-    def _memory(self, slot: int | None) -> Memory | None:
+    def in_slot(self, slot: int | None) -> Memory | None:
+        """The memory in a slot; None if it is free."""
         entry = None if slot is None else self._entries[slot]
         return None if entry is None else entry.memory
 
@@ -343,48 +353,3 @@ class Selection:
         ]
         found[matching] = True
         return found
-
-
-class SlotVersions(Generic[Held]):
-    """By slot, the number of its last change; while a search runs, also the replaced entries."""
-
-    def __init__(self) -> None:
-        self._versions = GrowingArray()
-        self._replaced: dict[tuple[int, int], Held] = {}
-        self._watchers = 0
-        self.changes = 0  # of all slots
-
-    def touch(self, slot: int, held: Held | None) -> None:
-        """Call before a slot changes; `held` is what it holds until then."""
-        if self._watchers and held is not None:
-            self._replaced[slot, self._version(slot)] = held
-            if len(self._replaced) > MAX_REPLACED:
-                del self._replaced[next(iter(self._replaced))]
-        self.changes += 1
-        self._versions.set(slot, self.changes & 0x7FFFFFFF)
-
-    def first(self, count: int) -> Numbers:
-        """A copy of the versions of the first `count` slots."""
-        return self._versions.first(count)
-
-    def is_current(self, slot: int, version: int) -> bool:
-        """Whether the slot has not changed since this version."""
-        return self._version(slot) == version
-
-    def replaced(self, slot: int, version: int) -> Held | None:
-        """What the slot held at this version; None if it is no longer kept."""
-        return self._replaced.get((slot, version))
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Keep replaced entries while the block, a search, runs."""
-        self._watchers += 1
-        try:
-            yield
-        finally:
-            self._watchers -= 1
-            if not self._watchers:
-                self._replaced.clear()
-
-    def _version(self, slot: int) -> int:
-        return int(self._versions.values[slot]) if slot < len(self._versions.values) else -1

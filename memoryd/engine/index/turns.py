@@ -8,7 +8,7 @@ message, so forgetting a message removes all of it.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -76,6 +76,22 @@ class Turns:
         del places[bisect_left(places, _place(memory, slot))]
         if not places:
             del self._sessions[memory.session_id]
+
+    def around(self, slot: int, before: int, after: int) -> list[int]:
+        """A slot with those before and after it in its session, in order."""
+        found = [slot]
+        for count, side in ((before, 0), (after, 1)):
+            at = slot
+            for _ in range(count):
+                at = int(self._slots[side].values[at]) if at in self._edges else NONE
+                if at == NONE:
+                    break
+                found.insert(0 if side == 0 else len(found), at)
+        return found
+
+    def last_said(self) -> Iterator[tuple[str, float]]:
+        """Every session, and the time of its last message."""
+        return ((session, places[-1][0]) for session, places in self._sessions.items())
 
     def of_slots(self, count: int) -> tuple[Numbers, Numbers]:
         """Copies, by slot: the slot before, the slot after; NONE where there is none."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
 from memoryd.engine import checks
-from memoryd.engine.checks import asked_filter
+from memoryd.engine.checks import asked_filter, without_records
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
@@ -77,6 +77,7 @@ class Search:
         own = checks.label(own_project, PROJECT)
         _check_order(filter)
         is_filtered = filter != Filter()
+        filter = without_records(filter)
         asked = checks.flag(include_superseded, "include_superseded")
         if not asked and not filter.where.names(SUPERSEDED_BY):
             filter = replace(filter, hides_superseded=True)
@@ -85,6 +86,28 @@ class Search:
         bounds = (limit, min_score, budget, own)
         state = await self._best(checks.query(query), filter, *bounds, words_only=mode == WORDS)
         return _page(state, explain=explain)
+
+    async def unasked(
+        self,
+        query: str,
+        limit: int,
+        own_project: str | None,
+        *,
+        session_id: str | None = None,
+        without: Iterable[str] = (),
+    ) -> Page:
+        """The best matches for a prompt that did not ask for them: of the own project or shared,
+        and none of `without`, which are ids."""
+        filter = Filter(
+            session_id=session_id,
+            hides_superseded=True,
+            hides_records=True,
+            projects=(None,) if own_project is None else (None, own_project),
+            without=frozenset(without),
+        )
+        bounds = (limit, self._parts.search.min_score, None, own_project)
+        state = await self._best(checks.query(query), filter, *bounds, words_only=False)
+        return _page(state, explain=False)
 
     async def _best(
         self,

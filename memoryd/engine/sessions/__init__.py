@@ -1,1 +1,1 @@
-"""What outlives a session: notes and their names."""
+"""What outlives a session: notes and their names, records, working memory; and recall."""

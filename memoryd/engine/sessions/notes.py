@@ -50,6 +50,7 @@ from memoryd.fields import (
     seq_of,
 )
 from memoryd.labels import folded_name
+from memoryd.metadata import check_metadata
 from memoryd.model import Forgotten, Memory, MemoryType, Updated
 from memoryd.ports import Record
 
@@ -97,10 +98,12 @@ class Notes:
         aliases: Sequence[str] = (),
         kind: str = NOTE,
         metadata: Mapping[str, Any] | None = None,
+        own: Mapping[str, Any] | None = None,
     ) -> Updated:
-        """Add a note under a new name. Raises InvalidInput if a memory has it or one of the
-        aliases."""
+        """Add a note under a new name. `own`: metadata keys that callers cannot write. Raises
+        InvalidInput if a memory has the name or one of the aliases."""
         asked = self._asked(name, content, aliases, kind, metadata)
+        asked = replace(asked, metadata={**asked.metadata, **check_metadata(own)})
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
         async with self._parts.gate.passing():

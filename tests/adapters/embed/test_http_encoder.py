@@ -13,7 +13,7 @@ import anyio
 import numpy as np
 import pytest
 
-from memoryd.adapters.embed import endpoint
+from memoryd.adapters import endpoint
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.adapters.embed.http_encoder import HttpEncoder, identity
 from memoryd.errors import ModelUnavailable, TextRefused

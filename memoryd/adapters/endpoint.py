@@ -60,13 +60,21 @@ class Endpoint:
     """One kind of request to one server. Thread-safe."""
 
     def __init__(
-        self, what: str, address: Address, key: Callable[[], str], *, retries: int = 0
+        self,
+        what: str,
+        address: Address,
+        key: Callable[[], str],
+        *,
+        retries: int = 0,
+        slowest: float = 0.0,
     ) -> None:
-        """`what`: the server in messages. `key` returns the key for it, "" for none."""
+        """`what`: the server in messages. `key` returns the key for it, "" for none. `slowest`: the
+        seconds after which an answer may still begin, if that is more than `LINGER`."""
         self._address = address
         self._name = f"The {what} {address.shown}"
         self._key = key
         self._retries = retries
+        self._timeout = max(LINGER, slowest)
         self._idle: list[HTTPConnection] = []
         weakref.finalize(self, _close, self._idle)
 
@@ -132,8 +140,8 @@ class Endpoint:
     def _connection(self) -> HTTPConnection:
         host, port = self._address.host, self._address.port
         if self._address.secure:
-            return HTTPSConnection(host, port, timeout=LINGER, context=self._tls)
-        return HTTPConnection(host, port, timeout=LINGER)
+            return HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
+        return HTTPConnection(host, port, timeout=self._timeout)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:

@@ -1,0 +1,77 @@
+"""What should be in a prompt now, as ready chat messages and as one text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from memoryd.client.types import Message
+from memoryd.recall_text import Part, as_chat, as_text
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The parts of a recall and the last messages of the session, oldest first. `tokens`: about how
+    many a model reads; `hint`: what to do next, if there is something."""
+
+    session_id: str
+    parts: tuple[Part, ...]
+    turns: tuple[Message, ...]
+    tokens: int
+    warnings: tuple[str, ...] = ()
+    hint: str | None = None
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """Ready chat messages, each with `role` and `content`."""
+        return as_chat(self.parts, [_shown(turn) for turn in self.turns])
+
+    @property
+    def text(self) -> str:
+        """The same as one block of text."""
+        return as_text(self.parts, [_shown(turn) for turn in self.turns])
+
+    @classmethod
+    def from_answer(cls, answer: dict[str, Any], **further: Any) -> Self:
+        """From the answer of the daemon."""
+        return cls(
+            session_id=answer["session_id"],
+            parts=tuple(answer["parts"]),
+            turns=tuple(answer["messages"]),
+            tokens=answer["tokens"],
+            warnings=tuple(answer["warnings"]),
+            hint=answer.get("hint"),
+            **further,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Woken(Recalled):
+    """The first recall of a session that was opened. `consolidated`: the sessions that were
+    summarised before."""
+
+    created_at: str = ""
+    identity: str | None = None
+    consolidated: tuple[str, ...] = ()
+
+    @classmethod
+    def from_answer(cls, answer: dict[str, Any], **further: Any) -> Self:
+        return super(Woken, cls).from_answer(
+            answer,
+            created_at=answer["created_at"],
+            identity=answer["identity"],
+            consolidated=tuple(answer["consolidated"]),
+            **further,
+        )
+
+
+def shown_text(turn: Message) -> str:
+    """The text of a turn as a prompt shows it: with its tool, or with where it came from."""
+    if tool := turn.get("tool"):
+        return f"[tool:{tool}] {turn['content']}"
+    return f"[{source}] {turn['content']}" if (source := turn.get("source")) else turn["content"]
+
+
+def _shown(turn: Message) -> dict[str, Any]:
+    kept = {key: value for key, value in turn.items() if key not in ("source", "tool")}
+    return kept | {"content": shown_text(turn)}
