@@ -71,7 +71,12 @@ NOT_RUN = {
     ".venv/bin/python -m scripts.bench.projects [POOL ...] [--projects N] [--weights W,W]": LONG,
 }
 # Blocks that are nothing to run: how many of them a document has.
-PICTURES = {"docs/architecture.md": 1, "docs/export.md": 3, "docs/memory-tool.md": 1, "docs/tools.md": 11}
+PICTURES = {
+    "docs/architecture.md": 1,
+    "docs/export.md": 3,
+    "docs/memory-tool.md": 1,
+    "docs/tools.md": 11,
+}
 GENERATED = {"docs/cli.md"}  # help texts; test_docs.py compares them with the code
 # What a document's commands must have said somewhere, beside exiting with 0.
 SAID = {
