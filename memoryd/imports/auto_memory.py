@@ -15,14 +15,13 @@ from typing import Any
 from memoryd.formats.items import parse_items
 from memoryd.imports.front_matter import parted
 from memoryd.imports.rows import Found, Maker, Skipped, derived_id
-from memoryd.imports.text_files import lines_of, time_of, whole_text
+from memoryd.imports.text_files import first_objects, time_of, whole_text
 from memoryd.project_folder import folder_project
 
 NAME = "claude-memory"
 INDEX = "MEMORY.md"
 LINK = re.compile(r"\s*\[[^\]]*\]\([^)]+\.md\)")
 COMMENT = "<!-- memoryd {"  # details that an export of memoryd puts below an item
-LINES = 40  # of a transcript that are searched for the directory of its project
 USER, FEEDBACK = "user", "feedback"
 PROJECTS = "projects"  # the folder in which Claude Code keeps those of the projects
 
@@ -94,7 +93,7 @@ def _project(folder: Path) -> str | None:
     """The project of a memory folder, from a transcript beside it; else the name of its folder, if
     it is where Claude Code keeps it."""
     for file in islice(sorted(folder.parent.glob("*.jsonl")), 20):
-        for found in islice(lines_of(file), LINES):
-            if not isinstance(found, Skipped) and isinstance(found[1].get("cwd"), str):
-                return folder_project(Path(found[1]["cwd"]))
+        for line in first_objects(file):
+            if isinstance(line.get("cwd"), str):
+                return folder_project(Path(line["cwd"]))
     return folder.parent.name if folder.parent.parent.name == PROJECTS else None

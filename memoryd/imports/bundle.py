@@ -24,6 +24,7 @@ RATIO_FROM = 1 << 20  # bytes: smaller files may have any ratio
 MAX_BYTES = 32 << 30  # unpacked, of all files that are read
 ENCRYPTED = 0x1  # flag of a file in a zip file
 JSON = ".json"
+DEPTH = 2  # folders below that of an export: some have a folder of their own inside
 
 
 class Bundle:
@@ -34,7 +35,9 @@ class Bundle:
         self.path = path
         self._zip: dict[str, zipfile.ZipInfo] | None = None
         if path.is_dir():
-            found = (str(p.relative_to(path).as_posix()) for p in found_files(path, JSON))
+            found = (
+                str(p.relative_to(path).as_posix()) for p in found_files(path, JSON, depth=DEPTH)
+            )
             self.names = sorted(found)
         elif is_zip(path):
             self._zip = _members(path)

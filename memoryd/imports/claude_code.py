@@ -16,11 +16,11 @@ from typing import Any
 
 from memoryd.imports import auto_memory
 from memoryd.imports.rows import ASSISTANT, USER, Found, Maker, Row, Skipped, derived_id
-from memoryd.imports.text_files import found_files, lines_of
+from memoryd.imports.text_files import first_objects, found_files, lines_of
 from memoryd.project_folder import folder_project
 
 NAME = "claude-code"
-LINES, FILES = 40, 20  # that are looked at to recognise a transcript, or a folder of them
+FILES = 20  # that are looked at to recognise a folder of transcripts
 SUBAGENTS, MEMORY = "subagents", "memory"
 # What the program itself writes as a turn of the user.
 MACHINE = re.compile(
@@ -122,7 +122,5 @@ def _memory_folders(path: Path) -> Iterable[Path]:
 
 
 def _is_transcript(path: Path, *, named: bool = False) -> bool:
-    for found in islice(lines_of(path, named=named), LINES):
-        if not isinstance(found, Skipped) and isinstance(found[1].get("sessionId"), str):
-            return True
-    return False
+    lines = first_objects(path, named=named)
+    return any(isinstance(line.get("sessionId"), str) for line in lines)

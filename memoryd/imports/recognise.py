@@ -6,6 +6,7 @@ and zip files are opened once for all formats that are kept in them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from memoryd.imports.text_files import opened
 CHROMA = "chroma"  # a directory of ChromaDB, which another process reads
 DATABASE = "chroma.sqlite3"
 PEEK = 100  # bytes at the beginning of a file
+OWN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"memoryd"\s*:')  # the first line of an export
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def _is_own(path: Path) -> bool:
     """Whether it is an export or a backup of memoryd, by its beginning."""
     with opened(path, named=True) as file:
         start = file.read(PEEK)
-    return start.startswith(GZIP_MAGIC) or b'"memoryd"' in start
+    return start.startswith(GZIP_MAGIC) or OWN.match(start) is not None
 
 
 def _chroma(path: Path) -> Recognised:

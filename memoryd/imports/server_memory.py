@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.imports.rows import Found, Maker, Row, Skipped, broken, derived_id, texts
-from memoryd.imports.text_files import lines_of, time_of
+from memoryd.imports.text_files import first_objects, lines_of, time_of
 
 NAME = "server-memory"
 ENTITY, RELATION = "entity", "relation"
@@ -18,9 +18,8 @@ def fits(path: Path) -> bool:
     """Whether this is such a file, by its first line."""
     if not path.is_file():
         return False
-    for found in lines_of(path, named=True):
-        return not isinstance(found, Skipped) and _is_ours(found[1])
-    return False
+    first = first_objects(path, named=True)[:1]
+    return bool(first) and _is_ours(first[0])
 
 
 def read(path: Path) -> Found:

@@ -6,9 +6,11 @@ whoever made the folder must not choose what else is read. A line or a text is l
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +21,7 @@ from memoryd.imports.rows import Skipped, broken
 MAX_LINE = 64 << 20  # bytes of a line
 MAX_TEXT_FILE = 16 << 20  # bytes of a file that is read as a whole
 MAX_DEPTH = 12  # folders below each other
+PEEK, PEEK_LINES = 1 << 20, 40  # bytes and lines at the beginning of a file that tell what it is
 
 
 def opened(path: Path, *, named: bool = False) -> IO[bytes]:
@@ -47,6 +50,21 @@ def whole_text(path: Path, *, named: bool = False) -> str | Skipped:
         return broken(str(path), exc.message.rstrip("."))
     except OSError as exc:
         return broken(str(path), f"cannot be read: {exc.strerror or exc}")
+
+
+def first_objects(path: Path, *, named: bool = False) -> list[dict[str, Any]]:
+    """The JSON objects in the lines at the beginning of a file, for recognising it: cheap also for
+    a large file that is one line. None if it cannot be opened, unless the user named it."""
+    try:
+        with opened(path, named=named) as file:
+            start = file.read(PEEK)
+    except InvalidInput:
+        if named:
+            raise
+        return []
+    whole = start if len(start) < PEEK else start[: start.rfind(b"\n") + 1]
+    found = json_lines(io.BytesIO(whole), path.name)
+    return [one[1] for one in islice(found, PEEK_LINES) if not isinstance(one, Skipped)]
 
 
 def lines_of(path: Path, *, named: bool = False) -> Iterator[tuple[int, dict[str, Any]] | Skipped]:
@@ -91,12 +109,12 @@ def json_lines(file: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]
             yield broken(f"{name}, line {number}", "not a JSON object")
 
 
-def found_files(folder: Path, *endings: str) -> Iterator[Path]:
+def found_files(folder: Path, *endings: str, depth: int = MAX_DEPTH) -> Iterator[Path]:
     """The files below a folder with one of these endings, in order; links are not followed, and
-    hidden folders left out."""
+    hidden folders left out. `depth`: of folders below it."""
     for place, folders, names in os.walk(folder):
-        depth = len(Path(place).relative_to(folder).parts)
-        folders[:] = sorted(n for n in folders if not n.startswith(".") and depth < MAX_DEPTH)
+        level = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(n for n in folders if not n.startswith(".") and level < depth)
         for name in sorted(names):
             if name.lower().endswith(endings):
                 yield Path(place, name)

@@ -310,6 +310,31 @@ def test_a_markdown_file_without_a_head_is_none_of_these(tmp_path: Path) -> None
         assert recognised(path) is None
 
 
+def test_a_large_file_of_one_line_is_recognised_without_parsing_it(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    talk = json.dumps(samples.chatgpt_conversation(AT))
+    with path.open("w") as file:
+        file.write("[" + talk)
+        for _ in range(10_000):
+            file.write("," + talk)
+        file.write("]")
+    assert path.stat().st_size > 10 << 20
+    tracemalloc.start()
+    found = recognised(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found is not None
+    assert found.format == "chatgpt"
+    assert peak < 12 << 20
+
+
+def test_an_entity_with_our_name_is_no_export_of_ours(tmp_path: Path) -> None:
+    entity = {"type": "entity", "name": "memoryd", "entityType": "program", "observations": ["x"]}
+    found = recognised(samples.lines(tmp_path / "memory.jsonl", entity))
+    assert found is not None
+    assert found.format == "server-memory"
+
+
 def test_limits_of_a_zip_are_above_what_an_export_has() -> None:
     text = json.dumps([samples.chatgpt_conversation(AT + n, f"c-{n}") for n in range(2000)])
     raw = io.BytesIO()
