@@ -64,7 +64,15 @@ def delimited(part: str, title: str, text: str) -> str:
 def message_line(message: Mapping[str, Any]) -> str:
     """A message as one entry: who, then the text, whose further lines are indented."""
     name = named(message.get("role") or "user", message.get("speaker"))
-    return f"{name}: {indented(harmless(_content(message)))}"
+    return f"{name}: {indented(harmless(shown_text(message)))}"
+
+
+def shown_text(message: Mapping[str, Any]) -> str:
+    """The text of a message, with its tool or with where it came from."""
+    for key, form in (("tool", "[tool:{}] "), ("source", "[{}] ")):
+        if value := message.get(key):
+            return form.format(one_line(value)) + str(message["content"])
+    return str(message["content"])
 
 
 def named(role: object, speaker: object) -> str:
@@ -96,17 +104,9 @@ def _attribute(value: object) -> str:
     return one_line(value).replace('"', "'").replace("<", _QUOTE).replace(">", "\u203a")
 
 
-def _content(message: Mapping[str, Any]) -> str:
-    """The text of a message, with its tool or with where it came from."""
-    for key, form in (("tool", "[tool:{}] "), ("source", "[{}] ")):
-        if value := message.get(key):
-            return form.format(one_line(value)) + str(message["content"])
-    return str(message["content"])
-
-
 def _chat_message(message: Mapping[str, Any]) -> dict[str, str]:
     role, speaker = message.get("role"), message.get("speaker")
-    text = _content(message)
+    text = shown_text(message)
     if speaker:
         text = f"{one_line(speaker)}: {text}"
     if role in CHAT_ROLES:

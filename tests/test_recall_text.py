@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.doors import render
 from memoryd.recall_text import NOTICE, as_chat, as_text, harmless, message_line
 from memoryd.sanitize import as_data
 
@@ -50,10 +49,6 @@ def test_chat_messages_have_roles_that_every_api_takes() -> None:
     ]
     assert as_chat([], []) == []
     assert as_chat([], SAID[1:2]) == [{"role": "assistant", "content": "[tool:clock] now()"}]
-
-
-def test_the_notice_is_the_one_of_search_answers() -> None:
-    assert NOTICE == render.NOTICE
 
 
 @pytest.mark.parametrize(

@@ -216,8 +216,13 @@ def _add_session_verbs(verbs: Verbs) -> None:
     )
     working.add_argument("--section", metavar="TITLE", help="only this section")
     working.add_argument("--set", metavar="TEXT", help="replace it; - reads the text from stdin")
-    for verb in (recall, listed, wake, working):
-        verb.add_argument("--identity", metavar="NAME", help="whose it is; without it, default")
+    for verb, text in (
+        (recall, "whose working memory; without it, that of the session"),
+        (listed, "only sessions of this identity"),
+        (wake, "who wakes up; without it, default"),
+        (working, "whose; without it, default"),
+    ):
+        verb.add_argument("--identity", metavar="NAME", help=text)
     _add_json(recall, sessions, listed, read, rename, compact, wake, sleep, working)
 
 
@@ -272,14 +277,8 @@ def _add_import(verbs: Verbs) -> Parser:
     imported.add_argument(
         "--format", choices=(*FORMATS, *PRODUCTS), help="without it, recognised by content"
     )
-    imported.add_argument(
-        "--dry-run", action="store_true", help="only show what would come, as a table"
-    )
-    imported.add_argument(
-        "--keep",
-        action="store_true",
-        help="conversations of another program do not expire, also old ones",
-    )
+    imported.add_argument("--dry-run", action="store_true", help="only show what would come")
+    imported.add_argument("--keep", action="store_true", help="conversations do not expire")
     imported.add_argument(
         "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"
     )

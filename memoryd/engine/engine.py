@@ -34,6 +34,7 @@ from memoryd.engine.projects import Projects
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.digest import Digests
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
@@ -105,7 +106,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        windows = self._compose_sessions(memories, updates, search, listing)
+        self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -132,8 +133,8 @@ class Engine:
 
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing
-    ) -> Windows:
-        """The parts for sessions. Returns the windows, which imports need too."""
+    ) -> None:
+        """The parts for sessions."""
         parts = self._parts
         self.working_memories = WorkingMemories(parts, memories)
         durable = Durable(parts)
@@ -142,14 +143,14 @@ class Engine:
 
         self.records = Records(parts, memories, updates)
         facts = Facts(parts, memories, updates)
-        self.compaction = Compaction(parts, self.records, self.notes, facts, durable)
+        digests = Digests(parts, memories, durable)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, durable, digests)
 
         self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn
         self.context_window = windows.window
         self.clear_window = windows.clear
         self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
-        return windows
 
     @property
     def zone(self) -> tzinfo | None:

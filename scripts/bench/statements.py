@@ -8,7 +8,10 @@ them). A kept statement is right if it is one of these parts or has one in it.
   of 100 to keep (precision 0.990, recall 0.950).
 - `third`: written after the first rules, to break them. At the first measurement 45 of 47 were
   right, of 64 to keep (precision 0.957, recall 0.703).
-- `fourth`: written after all changes. FOURTH_NOTE
+- `fourth`: written after the rules were mended. First measurement: 34 of 35 right, of 47 to keep
+  (precision 0.971, recall 0.723).
+- `fifth`: the same once more. First measurement: 46 of 46 right, of 51 to keep (precision 1.000,
+  recall 0.902).
 
 After its first measurement each set was read, and its kinds of errors were mended in general form.
 So only a first measurement says what to expect of unseen text.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from memoryd.cli import imports
 from memoryd.cli.main import main
 from memoryd.client.owner import OwnerClient
+from tests.chroma_seed import digests, seed
 from tests.daemons import Daemon, ForkedDaemon
 from tests.imports import samples
 from tests.imports.samples import SAMPLES, Sample, lines
@@ -262,3 +264,36 @@ def test_a_killed_import_continues(daemon: Daemon, tmp_path: Path) -> None:
     assert said["added"] + said["known"] == 3000
     assert said["known"] >= there
     assert daemon.status()["memories"]["fact"] == 3000
+
+
+@pytest.mark.slow
+def test_a_palace_in_chromadb(run: Any, daemon: Daemon, tmp_path: Path) -> None:
+    """Read from a copy, by another process; the original stays as it is."""
+    filed = datetime.fromtimestamp(AT).isoformat()
+    about = {"wing": "wing_app", "room": "db", "source_file": "notes.md", "chunk_index": 0}
+    rows: list[Any] = [
+        ("drawer_1", "Use Postgres.", about | {"filed_at": filed, "uses": 9}),
+        ("drawer_2", "Two replicas.", about | {"filed_at": filed}),
+    ]
+    palace = seed(tmp_path / "palace", rows, "mempalace_drawers")
+    before = digests(palace)
+    assert json.loads(run(str(palace), "--dry-run", "--json"))["memories"] == 2
+    assert json.loads(run(str(palace), "--json"))["added"] == 2
+    assert json.loads(run(str(palace / "chroma.sqlite3"), "--json"))["known"] == 2
+    assert digests(palace) == before
+    first = everything(daemon)[0]
+    assert (first["id"], first["content"]) == ("drawer_1", "Use Postgres.")
+    assert first["created_at"] == pytest.approx(AT, abs=1e-3)
+    assert first["metadata"] == {
+        "chunk_index": 0, "original_uses": 9, "project": "wing_app", "tags": ["db"],
+        "related_files": ["notes.md"], "source": "import", "imported_from": "mempalace",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_another_directory_of_chromadb_is_taken_over(
+    run: Any, daemon: Daemon, tmp_path: Path
+) -> None:
+    other = seed(tmp_path / "other", [("x1", "Tea is green.", {"type": "fact"})])
+    assert run(str(other)).startswith("Took over 1 memory from the collection memories")
+    assert "are not for a directory of ChromaDB" in run(str(other), "--dry-run", fails=1)

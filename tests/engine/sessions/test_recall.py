@@ -18,10 +18,12 @@ from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import run_engine
 from memoryd.engine.search.fold import tokens
 from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.packing import Entry, Section
+from memoryd.engine.sessions.recall import Asked, _recalled
 from memoryd.engine.turn_keys import ORDER
 from memoryd.errors import InvalidInput
 from memoryd.model import DAY
-from memoryd.recall_text import as_chat, harmless, indented
+from memoryd.recall_text import FACTS, as_chat, harmless, indented
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings, SessionSettings
 from tests.engine.conftest import Clock
 from tests.engine.sessions.recalling import Mind, mind, open_mind, part, text_of
@@ -35,7 +37,14 @@ BLOCK = re.compile(r'^<memory part="(\w+)" title="[^"\n]*">$', re.M)
 
 
 @pytest.fixture
+def config(config: Config) -> Config:
+    return replace(config, sessions=SessionSettings(auto_compact=False))
+
+
+@pytest.fixture
 async def mind_(config: Config, clock: Clock) -> AsyncIterator[Mind]:
+    """Sessions are compacted by the tests only."""
+    config = replace(config, sessions=SessionSettings(auto_compact=False))
     async with in_one_task(open_mind(config, clock)) as opened:
         yield opened
 
@@ -155,6 +164,57 @@ async def test_moments_of_this_session_come_first_and_scope_can_keep_to_it(
         with pytest.raises(InvalidInput, match="scope") as refused:
             await mind_.recall("s", "zebra", scope="world")
         assert refused.value.code == "scope_unknown"
+
+
+async def test_a_much_weaker_match_of_this_session_does_not_come_first(
+    config: Config, clock: Clock
+) -> None:
+    one = SessionSettings(recall_moments=1, recall_messages=1, moment_before=0, moment_after=0)
+    async with open_mind(replace(config, sessions=one), clock) as mind_:
+        await mind_.say("s", "the savanna has grass and my aunt lives in a house there", "x", "y")
+        await mind_.say("old", "zebra stripes in the savanna grass")
+        hint = "zebra stripes savanna grass"
+        assert "aunt" in part(await mind_.recall("s", hint, scope="session"), "moments")
+        assert "- Session old:" in part(await mind_.recall("s", hint), "moments")
+
+
+async def test_a_match_of_this_session_is_found_behind_many_others(
+    config: Config, clock: Clock
+) -> None:
+    """Those of other sessions fill the page of a search."""
+    few = SessionSettings(recall_messages=1)
+    async with open_mind(replace(config, sessions=few), clock) as mind_:
+        await mind_.say("s", "I have seen a zebra at the river yesterday, said my aunt", "x", "y")
+        for n in range(40):
+            await mind_.say(f"o{n}", f"zebra {n}")
+        assert part(await mind_.recall("s", "zebra"), "moments").startswith("- This session:")
+
+
+async def test_surroundings_do_not_repeat_the_last_messages(config: Config, clock: Clock) -> None:
+    two = SessionSettings(recall_messages=2)
+    async with open_mind(replace(config, sessions=two), clock) as mind_:
+        said = await mind_.say("s", "the zebra is in the zoo", "really", "yes")
+        found = await mind_.recall("s", "zebra")
+        assert list(found.ids) == [message.id for message in said]
+        assert len(found.messages) == 2
+
+
+async def test_a_fact_that_takes_the_place_of_a_longer_one_is_no_moment_too(mind_: Mind) -> None:
+    """With moments there is less room for facts, so that others fit than without."""
+    for n in range(12):
+        await mind_.engine.store(f"zebra {n} " + "word " * (7 * n % 40))
+    await mind_.say("old", "another zebra")
+    for budget in range(60, 500, 9):
+        found = await mind_.recall("s", "zebra", budget)
+        assert len(found.ids) == len(set(found.ids)), budget
+
+
+def test_the_budget_holds_even_if_texts_grow_when_they_are_put_together() -> None:
+    growing = [Entry("<|a|>" * 10, (f"id{n}",)) for n in range(10)]
+    for budget in range(1, 400, 13):
+        asked = Asked("s", None, budget, True, None, 40)
+        made = _recalled(asked, [Section(FACTS, "Facts", growing)], (), 0)
+        assert made.tokens == tokens(text_of(made)) <= budget
 
 
 async def test_what_is_shown_is_no_moment_and_the_same_words_are_not_either(mind_: Mind) -> None:

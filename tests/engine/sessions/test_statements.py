@@ -91,6 +91,7 @@ def test_text_is_the_sentence_in_the_words_of_its_author() -> None:
     assert texts("my name is Ana") == ["The user: My name is Ana."]
     found = statements("I live in Oslo.", speaker="Kari")
     assert [statement.text for statement in found] == ["Kari: I live in Oslo."]
+    assert statements("I live in Oslo.", speaker="user") == statements("I live in Oslo.")
 
 
 def test_one_lasting_sentence_among_others_is_kept_alone() -> None:

@@ -59,7 +59,7 @@ _RULES = (
         topic="user.birthday",
         confidence=0.95,
     ),
-    Rules((r"j'ai \d{1,3} ans<end>",), topic="user.age", confidence=0.85),
+    Rules((r"j'ai \d{1,3} ans(?! de)<end>",), topic="user.age", confidence=0.85),
     Rules(
         (
             r"(?:j'habite|je vis|j'habite <very>|nous habitons|nous vivons|on habite|on vit)(?: "
@@ -145,9 +145,10 @@ _RULES = (
     ),
     Rules(
         (
-            r"je préfère <very>(?P<rest><object>)",
+            r"je préfère <very>(?!\w+(?:er|ir|re)[.! ]*$)(?P<rest><object>)",
             r"j'(?:aime|adore) <very>(?P<rest>(?:l'|la |le |les |un |une |faire |lire |courir |"
             r"voyager|cuisiner|le fait )(?!(?:<made>)\b)\w)",
+            r"j'ai horreur (?:de |du |des |d')(?P<rest><object>)",
             r"je (?:déteste|hais|ne supporte pas|n'aime pas|n'aime pas du tout) "
             r"<very>(?P<rest><object>)",
         ),
@@ -205,6 +206,8 @@ _RULES = (
             r"(?:la|notre|ma) (?P<thing>(?:date limite|date de rendu|date butoir|deadline|échéance|"
             r"date de livraison|date de remise)(?: (?:pour|du|de|des) [\w' -]{2,50}?)?) (?:est|"
             r"c'est)(?: fixée?)? (?:<date>|(?:le )?<day>)",
+            r"(?:je dois|nous devons|on doit) (?:rendre|livrer|envoyer|déposer) (?P<thing>[\w' "
+            r"-]{2,50}?) (?:pour |avant |d'ici )?<date>",
             r"(?:le|la|mon|ma|notre) (?P<thing>[\w' -]{2,50}?) (?:est à rendre|doit être "
             r"(?:rendue?|livrée?|terminée?|prête?|envoyée?|finie?|déposée?)) (?:pour |avant |d'ici "
             r")?(?:<date>)",
@@ -267,5 +270,6 @@ TABLE = Table(
     r"rédaction)|voici (?:le|la|mon|ma|un|une) (?:texte|mail|lettre|brouillon|histoire|article|"
     r"message)|comment (?:dit|écrit)-on|comment on dit)",
     first_person=r"je|j'\w+|moi|me|m'\w+|mon|ma|mes",
+    typical=r"je|le|la|les|et|est|nous|mon|ma|pas|on",
     fragments=_FRAGMENTS,
 )

@@ -131,9 +131,9 @@ _RULES = (
             r"bruder|schwester|hunde|hund|katzen|katze|enkel)(?:<end>| namens )",
             r"ich bin (?:glücklich |frisch )?(?:verheiratet|geschieden|verwitwet|ledig|"
             r"verlobt)<end>",
-            r"(?:meine?|unsere?) <relation> (?:ist \d+<end>|ist (?:allergisch|vegan|vegetarisch)|"
-            r"hat am <date> geburtstag|sitzt im rollstuhl|hat (?:eine |einen )?[\w-]*(?:allergie|"
-            r"unverträglichkeit|diabetes|zöliakie))",
+            r"(?:meine?|unsere?) <relation> (?:ist \d+<end>|ist (?:allergisch|vegan|vegetarisch|"
+            r"<job><end>)|hat am <date> geburtstag|sitzt im rollstuhl|hat (?:eine |einen "
+            r")?[\w-]*(?:allergie|unverträglichkeit|diabetes|zöliakie))",
         ),
         confidence=0.85,
     ),
@@ -149,6 +149,7 @@ _RULES = (
         (
             r"ich bin <very>(?:eine? )?<trait><end>",
             r"ich bin <very>(?:gegen|auf) (?!dich|deine|montage|dumm)[\w -]{2,40} allergisch",
+            r"ich vertrage <very>kein(?:e|en)? \w",
             r"ich bin <very>allergisch (?:gegen|auf) (?!dich|deine|montage|dumm)\w",
             r"ich (?:bin|lebe|esse|ernähre mich) <very>(?:vegan|vegetarisch|glutenfrei|halal|"
             r"koscher|laktose-?intolerant|farbenblind|schwerhörig|taub|blind|linkshändig)<end>",
@@ -239,6 +240,9 @@ _RULES = (
             r"stichtag|einsendeschluss|abgabedatum|termin)(?: (?:für|der|des|zur|zum) [\w "
             r"-]{2,50}?)?) (?:ist|endet|läuft|fällt)(?: bis| auf| am| der| den| zum)* (?:<date>|"
             r"<day>)",
+            r"(?:ich muss|wir müssen) (?:die |den |das |meine?n? |unsere?n? )?(?P<thing>[\w "
+            r"-]{2,50}?) (?:bis|am)(?: zum| spätestens)* <date> (?:abgeben|einreichen|fertig|"
+            r"liefern|abliefern)",
             r"(?:die |der |das |unsere? |meine? )(?P<thing>[\w -]{2,50}?) (?:muss|müssen|ist|sind) "
             r"(?:bis|am)(?: zum| spätestens)* (?:<date>)[\w .]{0,20}(?:fertig|abgegeben|"
             r"eingereicht|fällig|abgeschlossen|geliefert)",
@@ -305,5 +309,6 @@ TABLE = Table(
     r"sätze|aufsatz)|verbessere?|hier ist (?:der|die|das|mein|meine|ein|eine) (?:text|mail|brief|"
     r"entwurf|geschichte|artikel)|wie sagt man|wie schreibt man)",
     first_person=r"ich|mich|mir|mein|meine|meinen|meiner|meinem|meines",
+    typical=r"ich|der|die|das|und|ist|wir|nicht|mein|meine",
     fragments=_FRAGMENTS,
 )

@@ -59,7 +59,7 @@ _RULES = (
         topic="user.birthday",
         confidence=0.95,
     ),
-    Rules((r"ho \d{1,3} anni<end>",), topic="user.age", confidence=0.85),
+    Rules((r"ho \d{1,3} anni(?! di)<end>",), topic="user.age", confidence=0.85),
     Rules(
         (
             r"(?:io )?(?:abito|vivo|viviamo|abitiamo|risiedo) <very>(?:a|ad|in|nel|nella|nei|"
@@ -142,7 +142,7 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:io )?preferisco <very>(?P<rest><object>)",
+            r"(?:io )?preferisco <very>(?!\w+[aei]re[.! ]*$)(?P<rest><object>)",
             r"(?:a me )?(?:non )?mi piac(?:e|ciono) <very>(?P<rest>(?!da|se|(?:il|la|lo|i|le|un|"
             r"una) (?:<made>)\b)<object>)",
             r"non mi piac(?:e|ciono) <very>(?P<rest><object>)",
@@ -201,6 +201,7 @@ _RULES = (
             r"(?:la|il|nostra|mia) (?P<thing>(?:scadenza|data di consegna|data limite|deadline|"
             r"termine|consegna)(?: (?:per|del|della|di|dell') ?[\w' -]{2,50}?)?) (?:è|scade|è "
             r"fissata? per) (?:<date>|<day>)",
+            r"(?:devo|dobbiamo) consegnare (?P<thing>[\w' -]{2,50}?) (?:entro )?<date>",
             r"(?:la|il|mia|mio) (?P<thing>[\w' -]{2,50}?) (?:va consegnat[oa]|deve essere "
             r"(?:consegnat[oa]|pront[oa]|finit[oa])|scade) (?:entro |per )?(?:<date>)",
         ),
@@ -260,5 +261,7 @@ TABLE = Table(
     r"ecco (?:il|la|mio|mia|il mio|la mia|un|una) (?:testo|mail|lettera|bozza|storia|articolo)|"
     r"come si dice)",
     first_person=r"io|mi|mio|mia|miei|mie|me|sono|ho|vivo|abito|lavoro|preferisco|odio",
+    typical=r"il|in|ora|poi|gli|di|che|è|non|sono|questo|questa|quando|ho|della|dei|io|alla|mio|"
+    r"mia|succedesuccede|con|e",
     fragments=_FRAGMENTS,
 )

@@ -60,6 +60,7 @@ class Table:
     refusals: str  # a request not to keep what was said
     tasks: str  # a request to work on the text that follows or to play a role
     first_person: str
+    typical: str  # frequent words, to tell it from its sisters
     fragments: Mapping[str, str]
 
 
@@ -101,6 +102,7 @@ class Language:
         self.refusal = self._words(table.refusals)
         self.task = self._compiled(f"(?:{table.tasks})(?!\\w)")
         self.first_person = self._words(table.first_person)
+        self.typical = self._words(table.typical)
 
     def _words(self, alternatives: str) -> re.Pattern[str]:
         return self._compiled(rf"(?<!\w)(?:{alternatives})(?!\w)")

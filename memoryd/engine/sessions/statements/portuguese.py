@@ -61,7 +61,7 @@ _RULES = (
         topic="user.birthday",
         confidence=0.95,
     ),
-    Rules((r"(?:eu )?tenho \d{1,3} anos<end>",), topic="user.age", confidence=0.85),
+    Rules((r"(?:eu )?tenho \d{1,3} anos(?! de)<end>",), topic="user.age", confidence=0.85),
     Rules(
         (
             r"(?:eu |nós )?(?:moro|vivo|moramos|vivemos|resido) <very>(?:em|no|na|nos|nas|perto "
@@ -144,9 +144,9 @@ _RULES = (
     Rules((r"(?:eu )?falo <very><language>", r"(?:a )?minha língua materna é \w"), confidence=0.85),
     Rules(
         (
-            r"(?:eu )?prefiro <very>(?P<rest><object>)",
-            r"(?:eu )?(?:não )?(?:gosto|curto) <very>(?P<rest>(?:de|do|da|dos|das) (?!(?:tudo|ti|"
-            r"você|vocês|como|<made>)\b)\w)",
+            r"(?:eu )?prefiro <very>(?!\w+[aei]r[.! ]*$)(?P<rest><object>)",
+            r"(?:eu )?(?:não )?(?:gosto|curto) <very>(?P<rest>(?:de|do|da|dos|das) (?!(?:outr[oa]|"
+            r"tudo|ti|você|vocês|como|<made>)\b)\w)",
             r"(?:eu )?(?:odeio|detesto|adoro|amo|não suporto) (?P<rest><object>)",
         ),
         topic="preference:{thing}",
@@ -191,8 +191,8 @@ _RULES = (
             r"resolvemos|eu decidi|decidi) (?:usar|utilizar|adotar|migrar|passar para|mudar para|"
             r"manter|não usar|adiar|lançar|publicar|que|substituir|hospedar|abandonar|contratar|"
             r"vender|comprar)\b",
-            r"(?:escolhemos|optamos por|ficamos com) (?!o (?:primeiro|segundo)|a (?:primeira|"
-            r"segunda)|isso|esse|fome|sono)\w",
+            r"(?:escolhemos|optamos por|ficamos com(?= <cap>)) (?!o (?:primeiro|segundo)|a "
+            r"(?:primeira|segunda)|isso|esse|fome|sono)\w",
             r"(?:foi decidido|ficou decidido|ficou combinado) (?:que|usar)\b",
         ),
         kind="decision",
@@ -205,6 +205,7 @@ _RULES = (
             r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>(?:prazo(?: final| limite)?|data limite|data "
             r"de entrega|deadline|entrega|data final)(?: (?:de|do|da|para|para a|para o) [\w "
             r"-]{2,60}?)?) (?:é|termina|vence|acaba)(?: em| no| na| a)? (?:<date>|<day>)",
+            r"(?:tenho|temos) (?:que|de) entregar (?P<thing>[\w -]{2,50}?) (?:até |no |em )?<date>",
             r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>[\w -]{2,50}?) (?:deve ser entregue|tem de "
             r"estar pront[oa]|tem que estar pront[oa]|precisa estar pront[oa]|deve estar pront[oa]|"
             r"precisa ser entregue)(?: até| em| no| a| antes de)* (?:<date>)",
@@ -266,5 +267,7 @@ TABLE = Table(
     r"redação|conto)|aqui está (?:o|a|meu|minha|um|uma) (?:texto|email|carta|rascunho|história|"
     r"artigo)|como se diz)",
     first_person=r"eu|me|mim|meu|minha|meus|minhas|sou|tenho|moro|trabalho|prefiro|odeio",
+    typical=r"o|na|gente|os|do|da|em|com|não|isso|você|quando|eu|é|meu|minha|uma|um|ao|amanhã|nós|"
+    r"esse|essaesse|essa|e",
     fragments=_FRAGMENTS,
 )

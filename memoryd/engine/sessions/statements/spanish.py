@@ -15,8 +15,7 @@ _FRAGMENTS = {
     "end": r"(?=\s*(?:$|[^\w\s]|(?:y|e|pero|porque|o|desde|en|de|con|así|para)\b))",
     "object": r"(?!(?:eso|esto|esta|este|estos|estas|ese|esa|esos|esas|tu|tus|su|la (?:primera|"
     r"segunda|tercera|última|otra|versión|opción)|el (?:primero|segundo|tercero|último|otro|"
-    r"primer)|lo|que|cuando|cómo|como|todo|te|ambos|no (?:decir|contestar)|así|más|aquel|"
-    r"aquella)\b)\w",
+    r"primer)|lo|que|cuando|cómo|como|todo|te|ambos|no|así|más|aquel|aquella)\b)\w",
     "relation": r"(?:mujer|esposa|esposo|marido|pareja|novia|novio|prometid[oa]|hij[oa]|madre|"
     r"padre|mamá|papá|herman[oa](?: mayor| menor)?|abuel[oa]|sobrin[oa]|tí[oa]|perr[oa]|gat[oa]|"
     r"caballo|bebé|compañer[oa] de piso|suegr[oa]|mejor amig[oa])",
@@ -58,7 +57,7 @@ _RULES = (
         topic="user.birthday",
         confidence=0.95,
     ),
-    Rules((r"tengo \d{1,3} años<end>",), topic="user.age", confidence=0.85),
+    Rules((r"tengo \d{1,3} años(?! de)<end>",), topic="user.age", confidence=0.85),
     Rules(
         (
             r"(?:yo |nosotros )?(?:vivo|vivimos|resido) <very>(?:en|cerca de|a las afueras de) "
@@ -134,14 +133,14 @@ _RULES = (
             r"no (?:como|bebo|fumo|consumo|tomo) (?:nunca )?(?!(?:nada|más|ahora|eso|esto|el|si|tú|"
             r"tu|yo|antes|esperaba|otros|otras|la|los|las|ese|esa|un|una|mi|ustedes|vosotros|"
             r"debería|siempre)\b)\w",
-            r"nunca (?:como|bebo|fumo|uso|tomo) \w",
+            r"nunca (?:como|bebo|fumo|uso|tomo) (?!esto|eso|est[ea]|más)\w",
         ),
         confidence=0.9,
     ),
     Rules((r"hablo <very><language>", r"mi lengua materna es \w"), confidence=0.85),
     Rules(
         (
-            r"(?:yo )?prefiero <very>(?P<rest><object>)",
+            r"(?:yo )?prefiero <very>(?!\w+[aei]r[.! ]*$)(?P<rest><object>)",
             r"(?:a mí )?(?:no )?me (?:gustan?|encantan?) <very>(?P<rest>(?!que|(?:el|la|los|las|un|"
             r"una) (?:<made>)\b)<object>)",
             r"(?:yo )?(?:odio|detesto|aborrezco|no soporto|adoro|amo) (?P<rest><object>)",
@@ -203,6 +202,7 @@ _RULES = (
             r"(?:la|el|nuestr[oa]|mi) (?P<thing>(?:fecha límite|fecha tope|fecha de entrega|plazo|"
             r"deadline|fecha de lanzamiento|entrega)(?: (?:de|del|para|de la) [\w -]{2,50}?)?) "
             r"(?:es|termina|vence|acaba|está fijad[oa] para) (?:<date>|(?:el )?<day>)",
+            r"(?:tengo|tenemos) que entregar (?P<thing>[\w -]{2,50}?) (?:antes del? )?<date>",
             r"(?:la|el|nuestr[oa]|mi) (?P<thing>[\w -]{2,50}?) (?:hay que entregarl[oa]|se entrega|"
             r"debe entregarse|tiene que estar (?:list[oa]|terminad[oa])|debe estar list[oa])(?: "
             r"para| antes del?)? (?:<date>)",
@@ -250,8 +250,8 @@ TABLE = Table(
     conditions=r"si|imagina|imaginemos|supongamos|supón|finge|dice|dijo|quizás|quizá|tal vez|en la "
     r"(?:película|historia|novela)|en el (?:libro|cuento|juego)|frase|claro,? porque|antes|"
     r"genial,? me",
-    passing=r"hoy|esta (?:noche|mañana|tarde|semana)|ahora mismo|en este momento|por ahora|de "
-    r"momento|ayer|mañana por|en \d+ minutos|por el momento|anoche",
+    passing=r"hoy|(?<!la )mañana|esta (?:noche|mañana|tarde|semana)|ahora mismo|en este momento|"
+    r"por ahora|de momento|ayer|mañana por|en \d+ minutos|por el momento|anoche",
     deictic=r"tu|tus|esta|este(?! (?:proyecto|repositorio|repo|equipo))|esto|estos|estas|esa|ese|"
     r"eso|aquí|idea|propuesta|respuesta|versión|opción|(?:primer[oa]?|segund[oa]|tercer[oa]?|"
     r"últim[oa])",
@@ -264,5 +264,6 @@ TABLE = Table(
     r"(?:está|tienes) (?:el|la|mi|un|una) (?:texto|correo|carta|borrador|historia|artículo)|cómo "
     r"se dice)",
     first_person=r"yo|me|mi|mis|mí|conmigo|soy|tengo|vivo|trabajo|prefiero|como|odio",
+    typical=r"el|los|las|y|es|en|cuando|está|esto|eso|yo|muy|al|hemos|mañana|este|estaque|no",
     fragments=_FRAGMENTS,
 )

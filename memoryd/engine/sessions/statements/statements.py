@@ -26,9 +26,11 @@ from memoryd.engine.sessions.statements.topics import topic_of
 MAX_STATEMENTS = 10  # of a message
 MIN_WORDS, MAX_LENGTH = 2, 400  # of a statement, in characters
 EXPLICIT_CONFIDENCE = 0.95
-AUTHOR = "The user"
+AUTHOR, MAX_SPEAKER = "The user", 80  # who said it, if no name is known; characters of a name
 
 _MACHINES = frozenset({"assistant", "ai", "bot", "system", "tool", "model"})
+_ROLES = frozenset({"user", "human", "the user", "me"})
+_SISTERS = ("es", "it", "pt")  # near enough to be taken for one another
 _CONTEXT = re.compile(  # a clause before a statement that says when it holds
     r"(?:^|(?<=[,.]\s))(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|"
     r"cuando|per|"
@@ -65,7 +67,7 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     said = list(sentences(text))
     if any(language.refusal.search(one.masked) for one in said for language in _languages()):
         return []
-    author = (speaker or "").strip() or AUTHOR
+    author = _author(speaker)
     found: dict[str, Statement] = {}
     for sentence, only_explicit in _before_tasks(said):
         for statement in _of_sentence(sentence, author, only_explicit=only_explicit):
@@ -73,6 +75,11 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
         if len(found) >= MAX_STATEMENTS:
             break
     return list(found.values())[:MAX_STATEMENTS]
+
+
+def _author(speaker: str | None) -> str:
+    name = " ".join((speaker or "").split())[:MAX_SPEAKER]
+    return AUTHOR if not name or name.casefold() in _ROLES else name
 
 
 def _before_tasks(said: list[Sentence]) -> Iterator[tuple[Sentence, bool]]:
@@ -96,11 +103,18 @@ def _is_task(masked: str, language: Language) -> bool:
 
 
 def _of_sentence(sentence: Sentence, author: str, *, only_explicit: bool) -> list[Statement]:
-    for language in _languages():
+    for language in _languages_of(sentence):
         reading = _Reading(sentence, language, author)
         if found := reading.explicit() or ([] if only_explicit else reading.stated()):
             return found
     return []
+
+
+def _languages_of(sentence: Sentence) -> list[Language]:
+    """All languages but those that a sister explains better: "odio" is a word of two of them."""
+    counts = {one.code: len(one.typical.findall(sentence.masked)) for one in _languages()}
+    best = max(counts[code] for code in _SISTERS)
+    return [one for one in _languages() if one.code not in _SISTERS or counts[one.code] == best]
 
 
 class _Reading:
@@ -119,6 +133,8 @@ class _Reading:
                 continue
             before, clause = masked[:start], masked[asked.end() : clauses.end]
             if self._language.condition.search(before) or is_of_this_moment(self._language, clause):
+                continue
+            if clauses.begins_with_question and self._language.doubt.search(clause):
                 continue
             # After "dass" a German verb is last: such a clause is read with its request only.
             first = asked.start() if asked.group().endswith("dass ") else asked.end()

@@ -18,31 +18,29 @@ TABLE = Table(
         r"reference)))?(?: (?:that(?! (?:time|one|song|movie|film|day|guy|girl|night|place|thing|"
         r"bit|part|episode|was|is|when)\b)|this(?= ?:))|:)[:,]? (?!(?:you(?:'re| are| can|'ve|'ll)|"
         r"this|that|it|it's|these|those)\b)<no_pep_talk>",
-        r"(?:please |pls )?(?:remember|keep in mind|don'?t forget),? (?=(?:i|my|we|our|i'm|"
-        r"im)\b)(?!(?:my (?:password|login)|i'?m (?:always )?here|we(?:'re| are))\b)",
         r"(?:please |pls )?(?:save|store|add|put|keep|commit)(?: this| that| it| the "
         r"following)?(?: fact)? (?:in|to|into) (?:your )?memory[:,]? (?:that )?",
         r"(?:can|could|will|would) you (?:please )?(?:remember|keep in mind|note|make a note) that "
         r"(?=(?:i|my|we|our|i'm|im|the)\b)",
         r"i(?:'d like| want| need| would like) you to (?:remember|know|keep in mind) that ",
-        r"(?:please |pls |and |also |so |but )*(?:bear in mind|keep in mind)(?: that|:) (?=(?:i|"
-        r"i'?m|my|we|we're|our|all|every|always|never)\b)",
         r"for (?:your )?(?:future|later) reference[:,]? ",
         r"for the record[:,]? (?=(?:i|my|we|our|i'm)\b)",
     ),
-    openers=r"ok|okay|oh|ah|and|but|so|also|btw|by the way|anyway|anyways|well|hi|hello|hey|hi "
-    r"there|hey there|hello there|good (?:morning|evening|afternoon)|thanks|thank you|thx|cheers|"
-    r"sure|yes|yeah|yep|no|nope|actually|honestly|personally|first of all|just so you know|just "
-    r"fyi|fyi|for next time|for context|for info|some context|quick note|note|side note|one more "
-    r"thing|another thing|oh and|please note(?: that)?|note that|just note that|i should (?:also "
-    r")?(?:mention|say|add|note)(?: that)?|i forgot to (?:mention|say)(?: that)?|did i mention(?: "
-    r"that)?|as you know|you should know(?: that)?|you know|i have to say(?: that)?|let me "
-    r"introduce myself|about me|a bit about me|the thing is(?: that)?|ps|p\.s\.|reminder|important|"
-    r"update|correction|in general|generally|generally speaking|in fact|to be clear|unfortunately|"
-    r"as a rule|be aware(?: that)?|i want you to know(?: that)?|just to let you know|just letting "
-    r"you know|let me add(?: that)?|i'd like to add(?: that)?|right|good|great|perfect|cool|"
-    r"awesome|nice|for me|as for me|because|since|as|though|although|then|or|plus|while|given(?: "
-    r"that)?|considering(?: that)?|seeing as|especially since|especially as|mind you",
+    openers=r"(?:please )?(?:keep|bear) in mind(?: that)?|(?:please )?(?:remember|don'?t "
+    r"forget)(?=,? (?:i|i'?m|my|we|our)\b)|ok|okay|oh|ah|and|but|so|also|btw|by the way|anyway|"
+    r"anyways|well|hi|hello|hey|hi there|hey there|hello there|good (?:morning|evening|afternoon)|"
+    r"thanks|thank you|thx|cheers|sure|yes|yeah|yep|no|nope|actually|honestly|personally|first of "
+    r"all|just so you know|just fyi|fyi|for next time|for context|for info|some context|quick note|"
+    r"note|side note|one more thing|another thing|oh and|please note(?: that)?|note that|just note "
+    r"that|i should (?:also )?(?:mention|say|add|note)(?: that)?|i forgot to (?:mention|say)(?: "
+    r"that)?|did i mention(?: that)?|as you know|you should know(?: that)?|you know|i have to "
+    r"say(?: that)?|let me introduce myself|about me|a bit about me|the thing is(?: that)?|ps|"
+    r"p\.s\.|reminder|important|update|correction|in general|generally|generally speaking|in fact|"
+    r"to be clear|unfortunately|as a rule|be aware(?: that)?|i want you to know(?: that)?|just to "
+    r"let you know|just letting you know|let me add(?: that)?|i'd like to add(?: that)?|right|good|"
+    r"great|perfect|cool|awesome|nice|for me|as for me|because|since|as|though|although|then|or|"
+    r"plus|while|given(?: that)?|considering(?: that)?|seeing as|especially since|especially as|"
+    r"mind you",
     conjunctions=r"and|but|so|because|since|as|though|although|plus|while|given that|considering",
     starters=r"don'?t|do not|never|always|keep|i|i'?m|i'?ve|i'?d|i'?ll|we|we're|we've|we'll|my|our|"
     r"please|pls|let's|lets|you|help|give|show|tell|here's|here is|now|thanks|thank you|but|then|"
@@ -95,5 +93,6 @@ TABLE = Table(
     r"essay|draft|letter|story|article|paragraph|transcript|conversation|prompt)|what does|given "
     r"the following|based on the following|read the following|the following)",
     first_person=r"i|i'?m|i'?ve|me|my|mine|myself",
+    typical=r"the|i|my|we|is|are|and|of|to",
     fragments=FRAGMENTS,
 )

@@ -15,6 +15,10 @@ PERSONAL = (
             rf"|most people )*calls? me {NOT_NAMES}(?:<name>)(?=\s*(?:$|[^\w\s]|(?:instead|and|but|"
             rf"from|because|not|for short)\b))",
             r"(?:please )?(?:address|refer to) me as <name>",
+            rf"(?:(?<=hi,\s)|(?<=hey,\s)|(?<=hello,\s)|(?<=hi\s)|(?<=hey\s)|(?<=hello\s)|"
+            rf"(?<=hi!\s)|(?<=hello!\s))<im> {NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)<end>",
+            rf"<im> {NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)[,.!] (?:it's )?(?:nice|pleased|"
+            rf"good) to meet",
             rf"i(?: usually| mostly)? go by (?:the name |the nickname )?(?:of )?{NOT_NAMES}<name>",
             rf"<im> (?:called|named) {NOT_NAMES}<name>",
             rf"<im> {NOT_NAMES}(?!(?:<demonym>)\b)(?-i:[A-Z][a-z]+)(?: <cap>)?,? (?:and <im> |and "
@@ -74,8 +78,14 @@ PERSONAL = (
         topic="user.origin",
         confidence=0.85,
     ),
+    Rules((r"(?:i|we) <very>live (?:in|on|near) <dwelling>\b",)),
     # Without a topic: one moves to another language or database, too.
-    Rules((r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?!<day>|<month>)<cap>",)),
+    Rules(
+        (
+            r"(?:<ive>|i|we|we've) (?:just |recently |finally )?moved to (?!<day>|<month>|"
+            r"<stage>)<cap>",
+        )
+    ),
     Rules(
         (
             r"<im> (?:a |an )?<demonym><end>",
@@ -128,7 +138,8 @@ PERSONAL = (
         (
             r"my (?P<thing>github|gitlab|twitter|discord|telegram|slack|instagram|linkedin|"
             r"mastodon|bluesky|reddit|steam|skype|signal) (?:handle|username|user name|account|"
-            r"user|id|name|profile|nick)(?:'s| is) (?!(?:not|on|in|the|a|down|broken|hacked)\b)\S",
+            r"user|id|name|profile|nick)(?:'s| is) (?!(?:about|for|full|private|public|not|on|in|"
+            r"the|a|down|broken|hacked)\b)\S",
         ),
         topic="user.{thing}",
         confidence=0.95,
@@ -158,7 +169,8 @@ PERSONAL = (
             r"i <very>teach [\w ]+(?:at|in|to)\b",
             r"i (?:run|own|manage|lead|founded) (?:an?|the|my own) (?:[\w-]+ ){0,4}(?:company|shop|"
             r"store|business|restaurant|bakery|café|cafe|farm|agency|studio|team|startup|school|"
-            r"firm|clinic|practice|hotel|bar|gym|blog|department|salon)\b",
+            r"firm|clinic|practice|hotel|hostel|museum|library|warehouse|theatre|theater|kitchen|"
+            r"garage|bar|gym|blog|department|salon)\b",
         ),
         topic="user.job",
         confidence=0.85,
@@ -191,9 +203,11 @@ PERSONAL = (
             r"colou?r-?blind|\d{1,3}(?: years old| months old)?<end>|an? (?:[\w-]+ ){0,3}(?:<job>|"
             r"<trait>)|from <cap>|<demonym>)",
             r"(?:my|our) (?:<relation>|kids|children|parents) (?:<very>)(?:uses? a wheelchair|"
-            r"ha(?:s|ve) <illness>|works? (?:as|at|for) |lives? in <place>|speaks? <language>)",
+            r"ha(?:s|ve) <illness>|works? (?:as|at|for) |lives? (?:in <place>|with (?:us|me)\b)|"
+            r"speaks? <language>)",
             r"(?:my|our) <relation>(?:'s)? birthday is (?:on |in )?<date>",
-            r"(?:i|we|<ive> got|we've got) (?:have )?<count> (?:[\w-]+ ){0,2}<family><end>",
+            r"(?:i|we|<ive> got|we've got) (?:have )?<count> (?:[\w-]+ ){0,2}<family>(?=\s*(?:$|"
+            r"[^\w\s]|(?:and|but|who|with|together|from)\b))",
             r"(?:i|we) have <count> (?:[\w-]+ ){0,2}<family>,? (?:named|called|aged|ages|"
             r"(?-i:[A-Z]))",
             r"(?:i|we) have <count> (?:[\w-]+ ){0,2}(?:<family>|dog|cat|pet|goldfish|bird)s? "
@@ -230,7 +244,7 @@ PERSONAL = (
             r"c(?:o)?eliac|diabetic|dyslexic|colou?r[- ]?blind|left[- ]handed|deaf|hard of hearing|"
             r"blind|autistic|epileptic|asthmatic|gluten[- ]free|dairy[- ]free)<end>",
             r"i (?:<very>)(?:have|suffer from) (?:severe |mild |chronic |bad )?<illness>",
-            r"(?:i was|<ive> been) (?:recently |just )?diagnosed with \w",
+            r"(?:i was|<ive> been) (?:recently |just )?diagnosed with (?!it|this|that|them)\w",
             r"i (?:can'?t|cannot|can not|don'?t) have (?:any )?(?:caffeine|dairy|gluten|nuts|"
             r"alcohol|sugar|lactose|soy|eggs|meat|wheat|seafood|shellfish|salt|pork)\b",
             r"we(?:'re| are) (?:<very>)(?:vegans?|vegetarians?|pescatarians?)<end>",
@@ -262,6 +276,9 @@ PERSONAL = (
             r"i use (?:an? )?[\w.+#-]+(?: [\w.+#-]+){0,2} (?:for everything|as my|every day|daily|"
             r"for (?:all|most)(?: of)? my|at work|on (?:all )?my)\b",
             r"i run <cap> on (?:all )?my\b",
+            r"i use (?:an? )?(?:[\w-]+ ){0,3}(?:keyboard|mac|macbook(?: pro| air)?|iphone|android|"
+            r"thinkpad|chromebook|linux|windows|macos|ubuntu|wheelchair|hearing aids?|screen "
+            r"reader)<end>",
             r"i (?:go|have|do|play|take|run|swim|train|meet|teach|visit|practi[sc]e|work out|"
             r"volunteer)[\w' -]{0,40} (?:every|each) (?:<day>|morning|week|weekday|weekend|month|"
             r"summer|other|second)",

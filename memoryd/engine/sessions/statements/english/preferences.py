@@ -51,7 +51,7 @@ PREFERENCES = (
         (
             r"i (?:always|never|only|usually|mostly|typically) (?:eat|drink|smoke|use|fly|travel|"
             r"wear|buy|watch|cook|sleep|order|pay|commute|shop|take (?:my|the (?:train|bus|"
-            r"stairs)))\b",
+            r"stairs)))\b(?! (?:the (?:wrong|same)|time)\b)",
             r"i (?:don'?t|do not|can'?t|cannot|can not) (?:eat|drink|smoke|consume|celebrate|drive|"
             r"tolerate|speak) (?!anything|another|much|all|any more|now|that|this|it|more|enough|"
             r"to|up|out|for|at|about|and)\w",
@@ -89,9 +89,11 @@ STANDING = (
     Rules(
         (
             r"(?:please )?(?:always|never|don'?t ever|do not ever) <standing> (?!mind|again|up\b|"
-            r"us\b|me (?:smile|laugh|happy|feel))(?![^?]{0,80}\b(?:them|it|(?:this|that)[.!]*$))\S",
+            r"us\b|me (?:smile|laugh|happy|feel))(?![^?,]{0,80}\b(?:them|it|(?:this|"
+            r"that)[.!]*$))\S",
             r"(?:from now on|going forward|from here on|henceforth|from today on),? (?:please "
-            r")?(?!we'll see|we will see|things|i'?ll|i will|i'?m |i am )\S",
+            r")?(?!you are|you're|you will be|act |pretend|your name|we'll see|we will see|things|"
+            r"i'?ll|i will|i'?m |i am )\S",
             r"in (?:the )?future,? (?:please )(?:don'?t |do not |only |always |never "
             r")?<standing>\b",
             r"in (?:the )?future,? (?:don'?t|do not|always|never|only) <standing>\b",

@@ -17,6 +17,9 @@ PROJECT = (
             r")?(?:chose|chosen|picked|selected) (?!it|this|that|the|up|out|you|your|to)(?:<cap>|Q|"
             r"[^?]{2,60} (?:for|as|instead of|over) )",
             r"(?:the|our) (?:final )?(?:decision|agreement|consensus) (?:is|was) (?:to|that) \w",
+            r"(?:we|our team|the team)(?:'ve| have| has)? (?:just |recently |finally )?(?:moved|"
+            r"switched|migrated) (?:everything )?(?:over )?(?:from [\w .]{2,30} )?(?:over )?to "
+            r"(?!<day>|<month>|<stage>)<cap>",
             r"it (?:was|has been|is) (?:decided|agreed) (?:that|to) \w",
             r"decision: \S",
             r"we(?:'re| are) (?:going with|sticking with|standardi[sz]ing on|switching to|moving "
@@ -34,9 +37,9 @@ PROJECT = (
         (
             r"(?:the|our|my) (?P<thing>(?:[\w'-]+ ){0,4}(?:deadline|due date|release date|launch "
             r"date|cut-?off(?: date)?|submission date|closing date|go-live date|move-in date|"
-            r"wedding date|exam date)(?: (?:for|of) [\w' -]{2,60}?)?)(?:'s| is| falls)(?: set)?(?: "
-            r"on| for| by|:)? (?:now )?(?:<date>|(?:next )?<day>|\w+ <date>|(?:next )?<day>,? "
-            r"<date>)",
+            r"wedding date|exam date)(?: (?:for|of) [\w' -]{2,60}?)?)(?:'s| is| falls| has been| "
+            r"was)(?: set| moved| changed| extended| pushed(?: back)?)?(?: to| on| for| by|:)? "
+            r"(?:now )?(?:<date>|(?:next )?<day>|\w+ <date>|(?:next )?<day>,? <date>)",
             r"(?:deadline|due date)(?: for [\w' -]{2,60}?)?(?: is|:) ?(?:on )?(?:<date>|<day>)",
             r"(?:the|our|my|this) (?P<thing>[\w' -]{2,50}?) (?:is|are) due (?:on |by |in "
             r")?(?:<day>,? )?<date>",
@@ -48,7 +51,7 @@ PROJECT = (
             r"(?P<thing>[\w' -]{2,50}?) (?:by|on|before) <date>",
             r"we(?:'re| are| will)? (?:launch|ship|release|go live|launching|shipping|releasing|"
             r"going live) (?P<thing>)[\w ]{0,20}on <date>",
-            r"(?:my|our) (?P<thing>(?:[\w-]+ ){0,2}(?:flight|wedding|exam|appointment|surgery|"
+            r"(?:my|our|the) (?P<thing>(?:[\w-]+ ){0,2}(?:flight|wedding|exam|appointment|surgery|"
             r"interview|anniversary|trip|conference|graduation|move|defen[cs]e|marathon|"
             r"launch))(?:'s| is| takes place| happens)(?: scheduled| planned| set)?(?: on| for)? "
             r"<date>",
@@ -66,13 +69,16 @@ PROJECT = (
             r"(?:we|our <project>|this <project>|the <project>|my <project>|my team) "
             r"(?:<very>)(?:uses?|follows?|deploys? (?:to|with|via|on)|runs? on|targets?|is built "
             r"(?:with|on|in)|is written in|standardi[sz]es on|practi[sc]es?) <tools>",
+            r"(?:our|this) <project> uses \d+[- ](?:space|column|character)",
             r"we (?:always|never|only) (?:squash|merge|rebase|review|deploy|use|write|commit|tag|"
-            r"release|test|format|run|meet|ship|pin|branch|document|lint|buy|eat|fly)\b",
+            r"release|test|format|run|meet|ship|pin|branch|document|lint|buy|eat|fly)\b(?! (?:that|"
+            r"this|it|the|them|into|out|to))",
             r"(?:our|the) <part> (?:only (?:accepts|supports|allows|works with|runs on)|requires) "
             r"\w",
             r"(?:our|the|my) (?:\w+ ){0,2}(?:url|endpoint|server|repo|repository|wiki|port|domain|"
             r"website|blog|ip|ip address|homepage|portfolio)(?: address)?(?: is| lives)(?: "
-            r"located)?(?: at| on| in)? (?=https?://|port \d|\d{2,}|[\w-]+\.[a-z]{2,})\S",
+            r"located)?(?: at| on| in)? (?=https?://|port \d|\d{1,3}\.\d|\d{4,5}\b(?!%)|"
+            r"[\w-]+\.[a-z]{2,})\S",
             r"(?:our|the) (?:\w+ ){0,2}budget (?:for [\w ]{2,40} )?is [^\d?]{0,20}\d",
             r"(?:the|our|my|we have|there is|there's) [\w' -]{2,50}? (?:is |are |meets? |happens? "
             r")?(?:every|each) (?:<day>|day at|week|weekday|other|second|month|morning)\b",
@@ -96,8 +102,9 @@ PROJECT = (
             r"(?:our|the) (?:main|default|release|development|production) branch is (?:called |"
             r"named )?(?!broken|red|green|down|failing|not|ahead|behind|protected now)[\w`Q]",
             r"(?:all )?(?:unit |integration )?tests (?:go|live|are|belong) (?:in|into|under) \S",
-            r"all (?:[\w-]+ ){1,4}(?:must|have to|need to|should|shall|are to) (?:be|have|use|go|"
-            r"follow|pass|include|contain|end|start|come)\b",
+            r"all (?:of )?our [\w ]{2,30} (?:are|is) (?:in|on|at|written|stored|hosted)\b",
+            r"all (?!day|night|week|of it|that)(?:[\w-]+ ){1,4}(?:must|have to|need to|should|"
+            r"shall|are to) (?:be|have|use|go|follow|pass|include|contain|end|start|come)\b",
             r"every (?:[\w-]+ ){1,3}(?:must|has to|needs to) (?:be|have|use|go|follow|pass|"
             r"include)\b",
             r"our (?:clients|customers|users|office|company|team|headquarters|fiscal year|store|"

@@ -17,22 +17,23 @@ FRAGMENTS = {
     r"(?:the )?\d{1,2}(?:st|nd|rd|th)\b|(?:<month>)\b|end of (?:<month>|q[1-4]|the (?:month|year|"
     r"quarter))|q[1-4]\b)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:and|but|by the way|btw|so|from|who|or|because|as well|too|now|"
-    r"then|not|although|though|with|since|in)\b))",
+    r"then|not|although|though|with|since|in|based|working|living)\b))",
     # What a liking may be about: nothing at hand, nothing of this conversation.
     "object": r"(?!(?:it|its|it's|\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day|not to (?:say|"
     r"answer|talk|discuss|comment|share)|that|this|these|those|you|your|yours|the|how|what|where|"
-    r"when|who|why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|to "
-    r"(?:think|see|say|know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|point|have|"
-    r"help|get|do|learn more|start|make|try|explore|create|keep|share|find|focus|discuss|talk|not)|"
-    r"to(?=\s*(?:\W|$))|seeing|hearing|knowing|being able|having|getting|doing|making|sharing|us|"
-    r"one|none|more|some|something|anything|another|our|my (?:life|job))\b)\S",
+    r"when|who|why|if|him|her|his|them|their|everything|each|every|all of|all|both|option|waiting|"
+    r"to (?:wait|think|see|say|know|hear|admit|be|bother|ask|interrupt|tell|imagine|believe|add|"
+    r"point|have|help|get|do|learn more|start|make|try|explore|create|keep|share|find|focus|"
+    r"discuss|talk|not)|to(?=\s*(?:\W|$))|seeing|hearing|knowing|being able|having|getting|doing|"
+    r"making|sharing|us|one|none|more|some|something|anything|another|our|my (?:life|job))\b)\S",
     "place": r"(?!(?:the |a )?(?:city|downtown|area|city cent\w+|neighbou?rhood|region|same|"
     r"middle)\b(?! of <cap>))(?:(?:the )?(?:<cap>)|\d+ \w|(?!(?:a|an|the|fear|hope|peace|harmony|"
     r"constant|dreams?|denial|hell|chaos|interesting|sin|this|that|my|your|different|another|such|"
     r"one|it|and|for|with|here|there|poverty|pain|darkness|luxury|shame|reality|between|times|"
-    r"today)\b)[a-z][\w'-]+|(?:a|an|the) (?:[\w-]+ ){0,3}(?:flat|house|village|town|city|apartment|"
-    r"farm|cabin|suburbs?|countryside|island|area|region|district|neighbou?rhood|boat|condo|uk|us|"
-    r"usa|netherlands|philippines|midwest|mountains|coast))",
+    r"today)\b)[a-z][\w'-]+|the (?:uk|us|usa|netherlands|philippines|midwest))",
+    "dwelling": r"(?:a|an|the) (?:[\w-]+ ){0,3}(?:flat|house|village|town|city|apartment|farm|"
+    r"cabin|suburbs?|countryside|island|area|region|district|boat|condo|mountains|coast)",
+    "stage": r"(?:plan|room|step|chapter|phase|part|page|level|version|section)\b",
     "relation": r"(?:older |younger |eldest |youngest |oldest |big |little |ex-|late |twin |middle "
     r"|step-?|first |new )?(?:wife|husband|spouse|partner|fianc[eé]e?|girlfriend|boyfriend|son|"
     r"daughter|mother|father|mom|mum|dad|brother|sister|grandmother|grandfather|grandma|grandpa|"
@@ -104,7 +105,9 @@ FRAGMENTS = {
     r"lint|bump|tag|publish|upload|email|schedule|interrupt|talk|bring up|link|attach|sort|do|be "
     r"(?:brief|concise|polite|formal|direct|honest))",
     "no_pep_talk": r"(?![^?]{0,120}\b(?:yourself|possible|important|matters|worth it|positive|"
-    r"success|strong|proud|alone|okay|closer|journey|everyone is|life is|nobody is)\b)",
+    r"success|strong|proud|alone|okay|closer|journey|everyone is|life is|nobody is|article|word "
+    r"count|persona|passages?|instructions|story|essay|prompt|character|contents?|chapter|scene|"
+    r"audience|goal is|task)\b)",
     "project": r"(?:project|repo|repository|codebase|code base|team|company|app|application|"
     r"service|organi[sz]ation|org|monorepo|library|package|product|startup|lab|school|department|"
     r"household|family)",
