@@ -151,6 +151,13 @@ class LifecycleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorSettings:
+    """Memories as files for people."""
+
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DoorSettings:
     """Ways in besides the Unix socket, and what one connection may use."""
 
@@ -200,6 +207,7 @@ class Config:
     sessions: SessionSettings = field(default_factory=SessionSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
+    mirror: MirrorSettings = field(default_factory=MirrorSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
@@ -213,6 +221,7 @@ SECTIONS: dict[str, type[Any]] = {
     "sessions": SessionSettings,
     "llm": LlmSettings,
     "lifecycle": LifecycleSettings,
+    "mirror": MirrorSettings,
     "doors": DoorSettings,
     "log": LogSettings,
 }

@@ -34,7 +34,7 @@ from memoryd.cli.store import require_store
 from memoryd.client.owner import ExportPage, ImportResult, OwnerClient
 from memoryd.errors import InvalidInput, MemorydError
 from memoryd.export_file import PASSAGES, Header, Writer, open_export
-from memoryd.formats import FORMATS, claude_md, markdown
+from memoryd.formats import IMPORT_FORMATS, claude_md, markdown
 from memoryd.formats.json_file import JsonWriter
 from memoryd.formats.source import Source
 
@@ -226,12 +226,12 @@ def import_memories(options: argparse.Namespace) -> int:
             code="usage",
             hint="Run: memoryd import PATH, or: memoryd import --chroma DIR",
         )
-    if options.file != "-" and options.format not in FORMATS:
+    if options.file != "-" and options.format not in IMPORT_FORMATS:
         from memoryd.cli.imports import import_product
 
         if (code := import_product(options)) is not None:
             return code
-    if options.keep or options.format not in (None, *FORMATS):
+    if options.keep or options.format not in (None, *IMPORT_FORMATS):
         raise InvalidInput(
             "--keep is only for conversations of another program."
             if options.keep

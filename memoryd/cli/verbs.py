@@ -9,7 +9,7 @@ from typing import Any
 from memoryd import __version__
 from memoryd.cli import options as values
 from memoryd.cli.options import Parser
-from memoryd.formats import FORMATS
+from memoryd.formats import FORMATS, IMPORT_FORMATS
 from memoryd.imports import PRODUCTS
 from memoryd.toolsets import TOOLSETS
 
@@ -261,30 +261,21 @@ def _add_governing_verbs(verbs: Verbs) -> None:
 
 
 def _add_import(verbs: Verbs) -> Parser:
-    imported = _add(
-        verbs,
-        "import",
-        "transfer:import_memories",
-        "read memories from an export, a backup, or another program",
-    )
+    what = "read memories from an export, a backup, or another program"
+    imported = _add(verbs, "import", "transfer:import_memories", what)
     imported.add_argument(
         "file",
         metavar="PATH",
         nargs="?",
-        help="an export, a backup, a Markdown file with lists, or what another program keeps: "
-        "see docs/import.md; - reads stdin",
+        help="an export, a backup, a MEMORY.md, HISTORY.md, CLAUDE.md, AGENTS.md or .cursorrules, "
+        "a Markdown file with lists, or what another program keeps (docs/import.md); - reads stdin",
     )
-    imported.add_argument(
-        "--format", choices=(*FORMATS, *PRODUCTS), help="without it, recognised by content"
-    )
+    formats, how = (*IMPORT_FORMATS, *PRODUCTS), "without it, recognised by content and name"
+    imported.add_argument("--format", choices=formats, help=how)
     imported.add_argument("--dry-run", action="store_true", help="only show what would come")
     imported.add_argument("--keep", action="store_true", help="conversations do not expire")
-    imported.add_argument(
-        "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"
-    )
-    imported.add_argument(
-        "--collection", metavar="NAME", help="its collection; without it, memories"
-    )
+    imported.add_argument("--chroma", metavar="DIR", help="a ChromaDB directory of another program")
+    imported.add_argument("--collection", metavar="NAME", help="its collection; else memories")
     imported.add_argument("--overwrite", action="store_true", help="replace memories that differ")
     imported.add_argument(
         "--trust-vectors",
@@ -334,7 +325,16 @@ def _add_store_verbs(verbs: Verbs) -> None:
     sweep.add_argument(
         "--now", action="store_true", help="also after a leap of the clock: date and time are right"
     )
-    _add_json(backup, restore, rescue, purge, sweep)
+    mirror = _add(verbs, "mirror", "mirror:mirror", "show the state of the files for people")
+    action = mirror.add_mutually_exclusive_group()
+    action.add_argument("--now", action="store_true", help="take edits in and write the files now")
+    action.add_argument(
+        "--confirm", action="store_true", help="forget the memories whose items are missing"
+    )
+    action.add_argument(
+        "--keep", action="store_true", help="keep the memories whose items are missing"
+    )
+    _add_json(backup, restore, rescue, purge, sweep, mirror)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict, cast
 
 from memoryd.client.client import Client
-from memoryd.client.types import Memory
+from memoryd.client.types import Memory, MirrorState
 
 
 class ForgetResult(TypedDict):
@@ -43,6 +43,25 @@ class BackupResult(TypedDict):
     memories: int
     bytes: int
     created_at: str
+
+
+class MirrorEdit(TypedDict):
+    """What a person changed in MEMORY.md: added, known, changed, removed, held or refused."""
+
+    how: str
+    id: str | None
+    line: int | None
+    why: str | None
+
+
+class MirrorResult(TypedDict):
+    """The mirror as it is now, None if there is none; the edits of this call, the last ones of any
+    call, and the memories that are held."""
+
+    mirror: MirrorState | None
+    edits: list[MirrorEdit]
+    recent: list[MirrorEdit]
+    held: list[dict[str, str]]
 
 
 class OwnerClient(Client):
@@ -111,3 +130,9 @@ class OwnerClient(Client):
     async def purge(self) -> None:
         """Rewrite the store, so that no file but backups holds forgotten text."""
         await self._tool("purge", {})
+
+    async def mirror(self, action: str | None = None) -> MirrorResult:
+        """The state of the mirror, after an action if one is given: `run`, or `confirm` or `keep`
+        what is held."""
+        given = {action: True} if action else {}
+        return cast(MirrorResult, await self._tool("mirror", given))

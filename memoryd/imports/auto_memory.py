@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from memoryd.formats import memory_md
 from memoryd.formats.items import parse_items
 from memoryd.imports.front_matter import parted
 from memoryd.imports.rows import Found, Maker, Skipped, derived_id
@@ -19,7 +20,7 @@ from memoryd.imports.text_files import first_objects, time_of, whole_text
 from memoryd.project_folder import folder_project
 
 NAME = "claude-memory"
-INDEX = "MEMORY.md"
+FOLDER, INDEX = "memory", "MEMORY.md"
 LINK = re.compile(r"\s*\[[^\]]*\]\([^)]+\.md\)")
 COMMENT = "<!-- memoryd {"  # details that an export of memoryd puts below an item
 USER, FEEDBACK = "user", "feedback"
@@ -30,20 +31,25 @@ def fits(path: Path) -> bool:
     """Whether this is such a folder, or one of its files."""
     if path.is_file():
         return path.suffix == ".md" and _is_memory(path, named=True)
-    return (path / INDEX).is_file() or any(map(_is_memory, islice(sorted(path.glob("*.md")), 20)))
+    if path.name == FOLDER and (path / INDEX).is_file():
+        text = whole_text(path / INDEX)
+        return isinstance(text, str) and memory_md.VERSION.search(text) is None  # not our mirror
+    return any(map(_is_memory, islice(sorted(path.glob("*.md")), 20)))
 
 
 def read(path: Path) -> Found:
     """The facts of a folder, or of one file."""
     folder = path.parent if path.is_file() else path
     project = _project(folder)
-    place = folder.parent.name if folder.name == "memory" else folder.name
+    place = folder.parent.name if folder.name == FOLDER else folder.name
     for file in [path] if path.is_file() else sorted(folder.glob("*.md")):
         text = whole_text(file, named=path.is_file())
         if isinstance(text, Skipped):
             yield text
         elif file.name == INDEX:
             yield from _index(text, place, project, file)
+        elif folder.name != FOLDER and not parted(text)[0]:
+            yield Skipped("files without a head", file.name)
         else:
             yield from _fact(text, place, project, file)
 

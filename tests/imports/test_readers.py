@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.formats import memory_md
 from memoryd.imports import PRODUCTS
 from memoryd.imports.recognise import FORMATS, recognised
 from memoryd.imports.rows import Row, Skipped
@@ -111,6 +112,24 @@ def test_a_session_that_was_continued_in_another_file_is_read_once(tmp_path: Pat
     rows = list(_once(iter(FORMATS[found.format].read(found.path))))
     ids = [row.id for row in rows if isinstance(row, Row)]
     assert len(ids) == len(set(ids)) == 7
+
+
+def test_a_folder_with_a_memory_file_is_not_yet_a_memory_folder(tmp_path: Path) -> None:
+    """Neither a checkout with a MEMORY.md nor our own mirror is one."""
+    (tmp_path / "MEMORY.md").write_text("# Memory\n\n- An item.\n")
+    (tmp_path / "README.md").write_text("# A program\n")
+    assert recognised(tmp_path) is None
+    mirror = tmp_path / "memory"
+    mirror.mkdir()
+    (mirror / "MEMORY.md").write_text(f"# Memory\n\n{memory_md.HEADER.format('0a1b2c3d')}\n")
+    assert recognised(mirror) is None
+    samples.memory_files(tmp_path)
+    rows, skipped = read(tmp_path)
+    assert list(rows) == [
+        "The office is in Bonn.",
+        "how to run tests\n\nRun the tests with two workers.",
+    ]
+    assert reasons(skipped) == {"links of the index": 1, "files without a head": 1}
 
 
 def test_chatgpt_shows_what_the_user_saw(tmp_path: Path) -> None:
