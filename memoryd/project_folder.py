@@ -56,6 +56,14 @@ def project_at(folder: Path) -> str | None:
     return None
 
 
+def folder_project(folder: Path) -> str | None:
+    """The project of a directory that another program worked in. One that is gone by now is named
+    by its path, like a checkout without a remote."""
+    if folder.is_dir() or not folder.is_absolute():
+        return project_at(folder) if folder.is_dir() else None
+    return None if folder == _home() else _as_name(_short(folder))
+
+
 def _home() -> Path:
     return Path(os.path.realpath(os.path.expanduser("~")))
 
@@ -81,8 +89,13 @@ def _identity(place: Path, git: Path) -> str | None:
     if name := repository(url, place):
         return _as_name(name)
     top = common.parent if common != git and common.name == ".git" else place
+    return _as_name(_short(top))
+
+
+def _short(folder: Path) -> str:
+    """A path with ~ for the home directory."""
     home = _home()
-    return _as_name(f"~/{top.relative_to(home)}" if top.is_relative_to(home) else str(top))
+    return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
 
 
 def _remotes(text: str) -> dict[str, str]:

@@ -73,6 +73,7 @@ NOT_RUN = {
 PICTURES = {
     "docs/architecture.md": 1,
     "docs/export.md": 3,
+    "docs/memory-tool.md": 1,
     "docs/mirror.md": 1,
     "docs/tools.md": 11,
 }

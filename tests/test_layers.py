@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # What each layer may import of ours. Wiring and daemon may import all but the command line.
 WORDS = set("model errors ports settings config places permissions metadata logs tasks".split())
 WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "fields", "files", "formats"}
-WORDS |= {"hosts"}
+WORDS |= {"hosts", "imports"}
 WORDS |= {"labels", "lead", "masking", "normalise", "owner", "sanitize", "systemd", "toolsets"}
 WORDS |= {"project_folder", "recall_text", "uncaught"}
 MAY = {
@@ -37,7 +37,7 @@ MAY = {
 # Each foreign package has one home.
 HOMES: dict[str, str | tuple[str, ...]] = {
     "chromadb": "adapters/chroma/",
-    "sqlite3": "adapters/chroma/",
+    "sqlite3": ("adapters/chroma/", "imports/sqlite_file"),
     "onnxruntime": "adapters/embed/",
     "onnx": "adapters/embed/",
     "tokenizers": "adapters/embed/",

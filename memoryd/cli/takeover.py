@@ -45,6 +45,12 @@ def import_chroma(options: argparse.Namespace) -> int:
         )
     collection = options.collection or COLLECTION
     source = Path(options.chroma).expanduser().absolute()
+    if options.dry_run or options.keep:
+        raise InvalidInput(
+            "--dry-run and --keep are not for a directory of ChromaDB.",
+            code="usage",
+            hint=f"Run: memoryd import --chroma {shlex.quote(str(source))}",
+        )
     facts = asyncio.run(_import(options, source, collection))
     if options.json:
         say_json(facts)

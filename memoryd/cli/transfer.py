@@ -16,6 +16,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from typing import IO, Any
 
 from memoryd import files
 from memoryd.cli.forget import connect
+from memoryd.cli.import_preview import Preview
 from memoryd.cli.options import selection
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
@@ -32,7 +34,7 @@ from memoryd.cli.store import require_store
 from memoryd.client.owner import ExportPage, ImportResult, OwnerClient
 from memoryd.errors import InvalidInput, MemorydError
 from memoryd.export_file import PASSAGES, Header, Writer, open_export
-from memoryd.formats import claude_md, markdown
+from memoryd.formats import IMPORT_FORMATS, claude_md, markdown
 from memoryd.formats.json_file import JsonWriter
 from memoryd.formats.source import Source
 
@@ -222,11 +224,26 @@ def import_memories(options: argparse.Namespace) -> int:
             if options.file is None
             else "--collection needs --chroma.",
             code="usage",
-            hint="Run: memoryd import FILE, or: memoryd import --chroma DIR",
+            hint="Run: memoryd import PATH, or: memoryd import --chroma DIR",
+        )
+    if options.file != "-" and options.format not in IMPORT_FORMATS:
+        from memoryd.cli.imports import import_product
+
+        if (code := import_product(options)) is not None:
+            return code
+    if options.keep or options.format not in (None, *IMPORT_FORMATS):
+        raise InvalidInput(
+            "--keep is only for conversations of another program."
+            if options.keep
+            else f"{options.format} cannot be read from stdin.",
+            code="usage",
+            hint="Name the file or folder that the program wrote.",
         )
     with _opened(options.file, options.format) as source:
         if source.header.embeddings and not options.trust_vectors:
             note(NEW_VECTORS)
+        if options.dry_run:
+            return _show(source, as_json=options.json)
         if source.skipped:
             lines = "1 line" if source.skipped == 1 else f"{source.skipped} lines"
             note(f"Only lists are imported; {lines} outside of them: left out.")
@@ -237,6 +254,23 @@ def import_memories(options: argparse.Namespace) -> int:
     else:
         _tell(report, "Memory" if source.format == "json" else "Line")
     return 1 if report.counts["refused"] else 0
+
+
+def _show(source: Source, *, as_json: bool) -> int:
+    """What would be imported. Memories in these files say when they expire."""
+    preview, now = Preview(None), time.time()
+    for _, memory, _ in source.memories():
+        expires = memory["expires_at"]
+        if expires is not None and expires <= now and not memory.get("pinned"):
+            preview.expired += 1
+        else:
+            preview.take(memory["type"], memory["metadata"], memory["created_at"])
+    if as_json:
+        say_json({"format": source.format} | preview.facts())
+    else:
+        for line in preview.lines():
+            say(line)
+    return 0
 
 
 async def _import(options: argparse.Namespace, source: Source) -> Report:

@@ -10,6 +10,7 @@ from memoryd import __version__
 from memoryd.cli import options as values
 from memoryd.cli.options import Parser
 from memoryd.formats import FORMATS, IMPORT_FORMATS
+from memoryd.imports import PRODUCTS
 from memoryd.setup.clients import BY_NAME
 from memoryd.toolsets import TOOLSETS
 
@@ -257,35 +258,32 @@ def _add_governing_verbs(verbs: Verbs) -> None:
     export.add_argument("--embeddings", action="store_true", help="with their vectors")
     export.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     _add_filter(export)
-    imported = _add(
-        verbs,
-        "import",
-        "transfer:import_memories",
-        "read memories from an export, a backup or ChromaDB",
-    )
+    _add_json(forget, export, _add_import(verbs))
+
+
+def _add_import(verbs: Verbs) -> Parser:
+    what = "read memories from an export, a backup, or another program"
+    imported = _add(verbs, "import", "transfer:import_memories", what)
     imported.add_argument(
         "file",
-        metavar="FILE",
+        metavar="PATH",
         nargs="?",
-        help="an export, a backup, a Markdown file with lists, or a MEMORY.md, HISTORY.md, "
-        "CLAUDE.md, AGENTS.md or .cursorrules; - reads stdin",
+        help="an export, a backup, a MEMORY.md, HISTORY.md, CLAUDE.md, AGENTS.md or .cursorrules, "
+        "a Markdown file with lists, or what another program keeps (docs/import.md); - reads stdin",
     )
-    imported.add_argument(
-        "--format", choices=IMPORT_FORMATS, help="without it, recognised by content and name"
-    )
-    imported.add_argument(
-        "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"
-    )
-    imported.add_argument(
-        "--collection", metavar="NAME", help="its collection; without it, memories"
-    )
+    formats, how = (*IMPORT_FORMATS, *PRODUCTS), "without it, recognised by content and name"
+    imported.add_argument("--format", choices=formats, help=how)
+    imported.add_argument("--dry-run", action="store_true", help="only show what would come")
+    imported.add_argument("--keep", action="store_true", help="conversations do not expire")
+    imported.add_argument("--chroma", metavar="DIR", help="a ChromaDB directory of another program")
+    imported.add_argument("--collection", metavar="NAME", help="its collection; else memories")
     imported.add_argument("--overwrite", action="store_true", help="replace memories that differ")
     imported.add_argument(
         "--trust-vectors",
         action="store_true",
-        help="use the vectors in FILE unchecked; only for a file of your own",
+        help="use the vectors in PATH unchecked; only for a file of your own",
     )
-    _add_json(forget, export, imported)
+    return imported
 
 
 def _add_project_verbs(verbs: Verbs) -> None:

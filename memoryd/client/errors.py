@@ -20,6 +20,12 @@ class DaemonLost(MemorydError):
     hint = "Check whether it was done, then call again; the next call reconnects."
 
 
+class MemoryToolError(InvalidInput):
+    """A command of the memory tool failed; the message is what the model should read."""
+
+    code = "memory_tool"
+
+
 KINDS: dict[str, type[MemorydError]] = {
     kind.code: kind
     for kind in vars(errors).values()

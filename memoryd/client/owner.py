@@ -98,9 +98,15 @@ class OwnerClient(Client):
         answer = await self._tool("import_memories", given)
         return cast(list[ImportResult], answer["outcomes"])
 
-    async def import_rows(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Import rows that another program kept in ChromaDB; the outcomes, in order."""
-        answer = await self._tool("import_rows", {"rows": rows})
+    async def import_rows(
+        self, rows: list[dict[str, Any]], *, separate: bool = True, overwrite: bool = False
+    ) -> list[dict[str, Any]]:
+        """Import rows of another program; the outcomes, in order. `separate`: facts that say the
+        same stay separate memories. `overwrite`: replace what differs here."""
+        given: dict[str, Any] = {"rows": rows}
+        if not separate or overwrite:  # a daemon of an older version refuses the arguments
+            given |= {"separate": separate, "overwrite": overwrite}
+        answer = await self._tool("import_rows", given)
         return cast(list[dict[str, Any]], answer["outcomes"])
 
     async def backup(self) -> BackupResult:

@@ -36,7 +36,7 @@ ARGUMENTS = {
     "export_memories": SELECTION | {"after", "embeddings"},
     "read_memory": {"memory_id"},
     "import_memories": {"memories", "model", "overwrite", "trust_vectors"},
-    "import_rows": {"rows"},
+    "import_rows": {"rows", "separate", "overwrite"},
     "sweep": {"clock_is_right"},
     "rescue": {"folder"},
     "rename_project": {"project", "to"},
@@ -108,11 +108,15 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _import_rows(engine: Engine, given: Arguments) -> Arguments:
-    """Import rows that another program kept in ChromaDB; see `engine.takeover`."""
+    """Import rows of another program; see `engine.takeover`."""
     rows = given.get("rows")
     if not isinstance(rows, list) or len(rows) > IMPORT_BATCH:
         raise InvalidInput(f"rows must be a list of at most {IMPORT_BATCH}.", code="rows_invalid")
-    taken = await engine.import_rows([foreign_row(row) for row in rows], embed=True)
+    separate = checks.flag(given.get("separate", True), "separate")
+    overwrite = checks.flag(given.get("overwrite", False), "overwrite")
+    taken = await engine.import_rows(
+        [foreign_row(row) for row in rows], embed=True, separate=separate, overwrite=overwrite
+    )
     return {"outcomes": [_taken_facts(one) for one in taken]}
 
 
@@ -120,7 +124,7 @@ def _taken_facts(taken: Taken) -> Arguments:
     """What became of a row, without what is false or empty."""
     error = render.error(taken.error) if taken.error else None
     facts = {"notes": list(taken.notes), "masked": taken.masked, "error": error}
-    facts |= {"reused_vector": taken.reused_vector}
+    facts |= {"reused_vector": taken.reused_vector, "twin": taken.twin}
     told = {key: value for key, value in facts.items() if value}
     return {"id": taken.id, "outcome": taken.outcome} | told
 

@@ -1,4 +1,4 @@
-"""Takes over memories that another program kept in ChromaDB: its rows are imported as memories.
+"""Takes over memories of another program: its rows are imported as memories.
 
 Id, text, metadata and time of creation stay. What memoryd cannot hold as it is gets another key,
 `original_...`, and is never dropped silently: `Taken.notes` says what was changed, and a row that
@@ -21,7 +21,7 @@ from memoryd.engine import checks
 from memoryd.engine.index.index import Index
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.engine.transfer import Imports, Outcome, memory_from
+from memoryd.engine.transfer import Imports, memory_from
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput, MemorydError
 from memoryd.export_file import vector_from
@@ -50,12 +50,16 @@ EPOCH_MILLISECONDS = 1e11  # larger numbers are milliseconds: in seconds it is t
 
 @dataclass(frozen=True, slots=True)
 class ForeignRow:
-    """A row of another program's collection."""
+    """A row of another program."""
 
     id: str
     document: object
     metadata: Mapping[str, Any]
     vector: NDArray[np.float32] | None = None
+    session_id: object = None
+    updated_at: object = None
+    file_time: object = None  # of the file that it was in; used if it has no time of creation
+    lasts: bool = False  # it does not expire, whatever its type
 
 
 def foreign_row(fields: object) -> ForeignRow:
@@ -69,7 +73,16 @@ def foreign_row(fields: object) -> ForeignRow:
     except ValueError as exc:
         message = "A vector is not base64 of 32-bit floats."
         raise InvalidInput(message, code="rows_invalid") from exc
-    return ForeignRow(id, given.get("document"), metadata, found)
+    return ForeignRow(
+        id,
+        given.get("document"),
+        metadata,
+        found,
+        session_id=given.get("session_id"),
+        updated_at=given.get("updated_at"),
+        file_time=given.get("file_time"),
+        lasts=given.get("lasts") is True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,16 @@ class Taken:
     masked: bool = False  # something that looked like a secret was masked
     reused_vector: bool = False
     error: InvalidInput | None = None
+    twin: str | None = None  # another memory that says the same or has its name
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How a batch is imported; see `Takeover.import_rows`."""
+
+    embed: bool
+    separate: bool
+    overwrite: bool
 
 
 @dataclass(slots=True)
@@ -102,9 +125,19 @@ class Takeover:
         self._imports = imports
         self._memories = memories
 
-    async def import_rows(self, rows: Sequence[ForeignRow], *, embed: bool) -> list[Taken]:
-        """Import a batch; one result per row, in order. `embed`: also make the vectors that are
-        missing; without it they are pending. A refused row does not stop the others."""
+    async def import_rows(
+        self,
+        rows: Sequence[ForeignRow],
+        *,
+        embed: bool,
+        separate: bool = True,
+        overwrite: bool = False,
+    ) -> list[Taken]:
+        """Import a batch; one result per row, in order. A refused row does not stop the others.
+
+        `embed`: also make the vectors that are missing; without it they are pending. `separate`:
+        facts that say the same stay separate memories. `overwrite`: replace what differs here."""
+        how = _How(embed, separate, overwrite)
         arriving: dict[int, _Arriving] = {}
         taken: dict[int, Taken] = {}
         for place, row in enumerate(rows):
@@ -115,24 +148,27 @@ class Takeover:
         await self._reuse_vectors(list(arriving.values()))
 
         async def take(place: int, one: _Arriving) -> None:
-            taken[place] = await self._take(one, embed)
+            taken[place] = await self._take(one, how)
 
         async with task_group() as tasks:
             for place, one in arriving.items():
                 tasks.start_soon(take, place, one)
         return [taken[place] for place in range(len(rows))]
 
-    async def _take(self, one: _Arriving, embed: bool) -> Taken:
+    async def _take(self, one: _Arriving, how: _How) -> Taken:
         try:
-            done = await self._imports.import_memory(one.memory, one.passages, foreign=True)
+            done = await self._imports.import_memory(
+                one.memory, one.passages, overwrite=how.overwrite, foreign=how.separate
+            )
         except InvalidInput as exc:
             return Taken(one.row.id, REFUSED, error=exc)
-        added = done.outcome is Outcome.ADDED
-        reused = added and bool(one.passages) and not done.masked
-        if added and embed and not reused and self._parts.embedding.encoder is not None:
+        reused = done.changed and bool(one.passages) and not done.masked
+        has_model = self._parts.embedding.encoder is not None
+        if done.changed and how.embed and how.separate and not reused and has_model:
             await self._memories.embed_pending(one.memory.id)
-        notes = tuple(one.notes) if added else ()
-        return Taken(one.row.id, str(done.outcome), notes, done.masked, reused)
+        notes = tuple(one.notes) if done.changed else ()
+        twin = None if done.rival == one.memory.id else done.rival
+        return Taken(one.row.id, str(done.outcome), notes, done.masked, reused, twin=twin)
 
     def _arriving(self, row: ForeignRow) -> _Arriving:
         """The memory of a row. Raises InvalidInput if the row cannot be one."""
@@ -140,15 +176,9 @@ class Takeover:
         metadata = dict(row.metadata)
         id = self._id(row.id, metadata, notes)
         type = _type(metadata, notes)
-        created = self._time(metadata, CREATED)
-        if created is None:
-            created = self._time({TIMESTAMP: metadata.get(TIMESTAMP)}, TIMESTAMP)
-        if created is None:
-            known = self._parts.index.get(id)
-            created = known.created_at if known else self._parts.clock()
-            notes.append(NO_TIME)
+        created = self._created(row, metadata, id, notes)
         expires = self._time(metadata, EXPIRES)
-        if expires is None:
+        if expires is None and not row.lasts:
             expires = default_expiry(type, created, self._parts.lifetimes)
         fields = {
             "id": id,
@@ -157,9 +187,28 @@ class Takeover:
             "created_at": created,
             "expires_at": expires,
             "metadata": _accepted(metadata, notes),
+            "session_id": row.session_id,
+            "updated_at": row.updated_at,
         }
         memory = memory_from(fields, self._parts.memory.max_content_bytes)
         return _Arriving(row, memory, notes)
+
+    def _created(
+        self, row: ForeignRow, metadata: dict[str, Any], id: str, notes: list[str]
+    ) -> float:
+        """The time of creation. A row without one keeps that of its first import; it is the time of
+        its file, else the present one."""
+        created = self._time(metadata, CREATED)
+        if created is None:
+            created = self._time({TIMESTAMP: metadata.get(TIMESTAMP)}, TIMESTAMP)
+        if created is not None:
+            return created
+        if (known := self._parts.index.get(id)) is not None:
+            return known.created_at
+        if (of_file := self._time({CREATED: row.file_time}, CREATED)) is not None:
+            return of_file
+        notes.append(NO_TIME)
+        return self._parts.clock()
 
     def _id(self, id: str, metadata: dict[str, Any], notes: list[str]) -> str:
         """The id of the row; one derived from it if it cannot be an id here."""

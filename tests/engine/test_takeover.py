@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -205,3 +206,51 @@ async def test_without_a_model_memories_are_found_by_words(start: Start) -> None
     async with start(None) as engine:
         assert [one.reused_vector for one in await take(engine, row(), embed=True)] == [False]
         assert (await engine.search("green tea")).hits[0].memory.id == UUID
+
+
+async def test_a_row_may_have_a_session_a_change_and_no_end(engine: Engine, clock: Clock) -> None:
+    now = clock.now
+    said = ForeignRow(
+        "m-1", "Hello.", {"type": "conversation", "created_at": now - 90 * 86_400, "role": "user"},
+        session_id="talk", updated_at=now - 5, lasts=True,
+    )  # fmt: skip
+    [taken] = await engine.import_rows([said], embed=True)
+    assert taken.outcome == "added"
+    memory = await engine.get("m-1")
+    assert memory is not None
+    assert (memory.session_id, memory.expires_at, memory.pinned) == ("talk", None, False)
+    assert memory.updated_at == now - 5
+    [taken] = await engine.import_rows([replace(said, id="m-2", lasts=False)], embed=True)
+    assert taken.outcome == "expired"
+
+
+async def test_the_time_of_a_file_stands_in_at_the_first_import_only(
+    engine: Engine, clock: Clock
+) -> None:
+    """A file that was changed since is not a change of each of its rows."""
+    dated = ForeignRow("f-1", "From a file.", {}, file_time=clock.now - 500)
+    assert (await engine.import_rows([dated], embed=False))[0].notes == ()
+    memory = await engine.get("f-1")
+    assert memory is not None
+    assert memory.created_at == clock.now - 500
+    later = replace(dated, file_time=clock.now - 10)
+    assert [one.outcome for one in await engine.import_rows([later], embed=False)] == ["known"]
+
+
+async def test_rows_that_say_the_same_are_one_fact_if_they_are_not_kept_separate(
+    engine: Engine,
+) -> None:
+    rows = [ForeignRow("a", "Same.", {"created_at": CREATED}), ForeignRow("b", "Same.", {})]
+    one, other = await engine.import_rows(rows[:1], embed=True, separate=False), None
+    [other] = await engine.import_rows(rows[1:], embed=True, separate=False)
+    assert (one[0].outcome, other.twin) == ("added", "a")
+    assert await engine.get("b") is None
+    changed = ForeignRow("a", "Other.", {"created_at": CREATED})
+    for overwrite, outcome in ((False, "kept"), (True, "replaced")):
+        [done] = await engine.import_rows(
+            [changed], embed=True, separate=False, overwrite=overwrite
+        )
+        assert (done.outcome, done.twin) == (outcome, None)
+    memory = await engine.get("a")
+    assert memory is not None
+    assert memory.content == "Other."

@@ -1,0 +1,153 @@
+"""What a path holds: the table of formats, and the one that fits.
+
+A format is recognised by what is in the file or folder, never by its name alone. SQLite databases
+and zip files are opened once for all formats that are kept in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.errors import InvalidInput
+from memoryd.export_file import GZIP_MAGIC
+from memoryd.imports import (
+    auto_memory,
+    basic_memory,
+    chatgpt,
+    claude_code,
+    claude_export,
+    claude_mem,
+    mem0,
+    memory_service,
+    mempalace,
+    server_memory,
+)
+from memoryd.imports.bundle import Bundle, is_zip
+from memoryd.imports.rows import Found
+from memoryd.imports.sqlite_file import is_database, open_database
+from memoryd.imports.text_files import opened
+
+CHROMA = "chroma"  # a directory of ChromaDB, which another process reads
+DATABASE = "chroma.sqlite3"
+PEEK = 100  # bytes at the beginning of a file
+OWN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"memoryd"\s*:')  # the first line of an export
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: its name for `--format`, whose it is, and its reader."""
+
+    name: str
+    title: str
+    read: Callable[[Path], Found]
+
+
+FORMATS = {
+    format.name: format
+    for format in (
+        Format(server_memory.NAME, "the knowledge graph of server-memory", server_memory.read),
+        Format(claude_code.NAME, "the transcripts of Claude Code", claude_code.read),
+        Format(auto_memory.NAME, "a memory folder of Claude Code", auto_memory.read),
+        Format(claude_export.NAME, "a data export of Claude", claude_export.read),
+        Format(chatgpt.NAME, "a data export of ChatGPT", chatgpt.read),
+        Format(mem0.NAME, "the memories of mem0", mem0.read),
+        Format(memory_service.NAME, "the memories of mcp-memory-service", memory_service.read),
+        Format(mempalace.NAME, "a palace of MemPalace", mempalace.read),
+        Format(claude_mem.NAME, "the database of claude-mem", claude_mem.read),
+        Format(basic_memory.NAME, "the notes of basic-memory", basic_memory.read),
+    )
+}
+# Databases that a folder may hold, by their names.
+IN_FOLDER = (claude_mem.FILE, memory_service.FILE)
+# In this order: a transcript's folder may have a memory folder in it.
+OF_FOLDERS = (mempalace, claude_code, auto_memory, basic_memory)
+OF_FILES = (server_memory, claude_code, memory_service, mem0, auto_memory, basic_memory)
+EXPORTS = (chatgpt, claude_export)
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A format, and the path to read, which may be a file inside the folder that was named."""
+
+    format: str
+    path: Path
+    collection: str | None = None  # of a directory of ChromaDB
+
+    @property
+    def title(self) -> str:
+        return FORMATS[self.format].title if self.format in FORMATS else "a ChromaDB directory"
+
+
+def recognised(path: Path, format: str | None = None) -> Recognised | None:
+    """What is at this path; None if it is none of the formats. `format`: it must be this one.
+    Raises InvalidInput if the path cannot be read or is not of that format."""
+    found = _folder(path) if path.is_dir() else _file(path)
+    if format is None or (found is not None and found.format == format):
+        return found
+    raise InvalidInput(
+        f"{path} is not {FORMATS[format].title}" + (f", but {found.title}." if found else "."),
+        code="format_wrong",
+        hint="Leave out --format, or name another path.",
+    )
+
+
+def _folder(path: Path) -> Recognised | None:
+    if (path / DATABASE).is_file():
+        return _chroma(path)
+    for name in IN_FOLDER:
+        if (path / name).is_file() and (found := _database(path / name)):
+            return found
+    if found := _export(path):
+        return found
+    for module in OF_FOLDERS:
+        if module.fits(path):
+            return Recognised(module.NAME, path)
+    return None
+
+
+def _file(path: Path) -> Recognised | None:
+    if _is_own(path):
+        return None
+    if is_database(path):
+        return _chroma(path.parent) if path.name == DATABASE else _database(path)
+    if is_zip(path):
+        return _export(path)
+    for module in OF_FILES:
+        if module.fits(path):
+            return Recognised(module.NAME, path)
+    return _export(path) if path.suffix.lower() == ".json" else None
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is an export or a backup of memoryd, by its beginning."""
+    with opened(path, named=True) as file:
+        start = file.read(PEEK)
+    return start.startswith(GZIP_MAGIC) or OWN.match(start) is not None
+
+
+def _chroma(path: Path) -> Recognised:
+    """A directory of ChromaDB: a palace if it has its collection."""
+    with open_database(path / DATABASE) as database:
+        names = {row.get("name") for row in database.rows("collections", ("name",))}
+    if mempalace.COLLECTION in names:
+        return Recognised(mempalace.NAME, path, mempalace.COLLECTION)
+    return Recognised(CHROMA, path)
+
+
+def _database(path: Path) -> Recognised | None:
+    with open_database(path) as database:
+        for module in (claude_mem, memory_service):
+            if module.fits_database(database):
+                return Recognised(module.NAME, path)
+    return None
+
+
+def _export(path: Path) -> Recognised | None:
+    bundle = Bundle(path)
+    for module in EXPORTS:
+        if bundle.names and module.fits(bundle):
+            return Recognised(module.NAME, path)
+    return None
