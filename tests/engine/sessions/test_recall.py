@@ -199,12 +199,23 @@ async def test_surroundings_do_not_repeat_the_last_messages(config: Config, cloc
         assert len(found.messages) == 2
 
 
-async def test_a_fact_that_takes_the_place_of_a_longer_one_is_no_moment_too(mind_: Mind) -> None:
+async def test_a_fact_that_did_not_fit_may_be_a_moment(mind_: Mind) -> None:
+    text = "The zebra is in the zoo, and this fact is the longest of all of them here."
+    fact = (await mind_.engine.store(text, metadata={"confidence": 0.3})).memory
+    for n in range(40):
+        await mind_.engine.store(f"Fact number {n} takes some room and says little else.")
+    found = await mind_.recall("s", "zebra", 400)
+    assert fact.id in next(p["ids"] for p in found.parts if p["part"] == "moments")
+
+
+async def test_a_fact_that_takes_the_place_of_a_longer_one_is_no_moment_too(
+    mind_: Mind, clock: Clock
+) -> None:
     """With moments there is less room for facts, so that others fit than without."""
-    for n in range(12):
-        await mind_.engine.store(f"zebra {n} " + "word " * (7 * n % 40))
-    await mind_.say("old", "another zebra")
-    for budget in range(60, 500, 9):
+    for words in (35, 60):
+        clock.now += 1
+        await mind_.engine.store(f"zebra {words} " + "word " * words)
+    for budget in range(60, 400, 3):
         found = await mind_.recall("s", "zebra", budget)
         assert len(found.ids) == len(set(found.ids)), budget
 
