@@ -63,6 +63,7 @@ NOT_RUN = {
     ".venv/bin/pip install tantivy; .venv/bin/python -m scripts.bench.lexical": LONG,
     ".venv/bin/python -m scripts.bench.latency": LONG,
     ".venv/bin/python -m scripts.bench.through": LONG,
+    ".venv/bin/python -m scripts.bench.recall": LONG,
     ".venv/bin/python -m scripts.bench.churn": LONG,
     ".venv/bin/python -m scripts.bench.start": LONG,
     ".venv/bin/python -m scripts.bench.crash --rounds 200": LONG,

@@ -31,7 +31,7 @@ HEADER = (
     " memoryd takes that over. -->"
 )
 VERSION = re.compile(r"<!-- memoryd mirror ([0-9a-f]{8})\b")
-COMMENT = re.compile(r"[ \t]*<!-- (?P<handle>[^\s<>]{1,128}) (?P<check>[0-9a-f]{6}) -->")
+COMMENT = re.compile(r" ?<!-- (?P<handle>[^\s<>]{1,128}) (?P<check>[0-9a-f]{6}) -->")
 SHORT = 8  # characters of an id that name it, if no other memory of the file begins with them
 
 

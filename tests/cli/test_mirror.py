@@ -85,6 +85,7 @@ def test_held_memories_are_shown_and_forgotten_when_confirmed(
     assert "Fact 1." in said
     assert "memoryd mirror --confirm" in said
     assert len(memories(daemon)) == 3
+    assert "3 memories missing from MEMORY.md" in run(daemon, "doctor", fails=1)
     run(daemon, "mirror", "--keep")
     assert "To forget them" not in run(daemon, "mirror", "--confirm")
     assert len(memories(daemon)) == 3
@@ -103,6 +104,7 @@ def test_trouble_is_told(daemon: Daemon, folder: Path, run: Any) -> None:
         assert "cannot be read or written" in said
         assert "is not a file" in run(daemon, "mirror", fails=1)
         assert "is not a file" in run(daemon, "status")
+        assert "is not a file" in run(daemon, "doctor", fails=1)
     finally:
         path.rmdir()
     run(daemon, "mirror", "--now")

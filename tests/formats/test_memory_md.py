@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from memoryd.formats import history_md, memory_md
 from memoryd.formats.blocks import parse_blocks
 from memoryd.formats.claude_md import fact_text
 from memoryd.formats.memory_md import Line
+from tests.costs import costs_its_length
 
 ID = "3f2a91c0" + "0" * 12
 MARKUP = st.text(alphabet="ab #-*+`~<!->|[]()\t\n=1.\\é\u200b", min_size=1, max_size=80)
@@ -102,3 +104,16 @@ def test_an_archive_is_read_again_with_its_time() -> None:
     written = history_md.files_of(sections, None)["HISTORY.md"]
     [block] = parse_blocks(written)
     assert (block.text, block.at) == (text, 1_800_000_000.0)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(" ", "# ", "- ", "- x\n", "x:\n```\n```\n", "<!-- ", "```\n", "\n", "x\n---\n"),
+        *("## 2026-01-01\n", "[2026-01-01 ", "\t<!-- a 123456 --", "- x <!-- a 123456 -->\n"),
+    ],
+)
+@pytest.mark.parametrize("begin", ["", "- a ", "# ", "## 2026-01-01"])
+def test_the_time_to_read_a_file_grows_with_its_length_only(piece: str, begin: str) -> None:
+    """Also if the text begins an item, a heading or a date, and does not end it."""
+    assert costs_its_length(lambda text: memory_md.parse(f"{begin}{text}x"), piece)

@@ -136,6 +136,8 @@ class Mirror:
         """Nothing that was forgotten is in a file when this returns. Raises MirrorError."""
         if self._files is not None:
             await self.sync()
+            if self._refusal is not None:  # MEMORY.md was not written
+                raise self._refusal
             async with self._writing:
                 await _on_thread(self._files.release)
 
@@ -203,8 +205,8 @@ class Mirror:
             parsed = await _on_thread(memory_md.parse, text)
             done = await self._edits.take(parsed, record, removals=removals)
         else:  # deleted or emptied: an accident more often than a wish
-            newest = list(record.versions.values())[-1:]
-            done = self._edits.hold(record, [mark.id for v in newest for mark in v.values()])
+            items = record.versions.get(record.newest or "", {})
+            done = self._edits.hold(record, [mark.id for mark in items.values()])
         if record.held != held:
             async with self._writing:
                 await self._save(record)
@@ -240,7 +242,10 @@ class Mirror:
             record.add(version, {line.handle: Mark(id, line.check) for id, line in found})
             await self._save(record)
             text = memory_md.render(lines, version)
-            return await _on_thread(files.replace, MEMORY, text, expected)
+            between = await _on_thread(files.replace, MEMORY, text, expected)
+            record.newest = version
+            await self._save(record)
+            return between
 
     async def erase(self, ids: Collection[str]) -> None:
         """Remove forgotten memories from the files. A failure is logged, and the next round tries

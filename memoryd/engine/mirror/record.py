@@ -24,11 +24,13 @@ class Mark:
 
 @dataclass(slots=True)
 class MirrorRecord:
-    """The last versions by their names, oldest first, each with its items by their handles; and
-    the ids of memories whose items were removed, but which are held until a person confirms."""
+    """The last versions by their names, oldest first, each with its items by their handles; the
+    newest one whose file was certainly written; and the ids of memories whose items were removed,
+    but which are held until a person confirms."""
 
     folder: str
     versions: dict[str, dict[str, Mark]] = field(default_factory=dict)
+    newest: str | None = None
     held: list[str] = field(default_factory=list)
 
     def add(self, version: str, items: dict[str, Mark]) -> None:
@@ -60,7 +62,8 @@ class MirrorRecord:
             name: {handle: [mark.id, mark.check] for handle, mark in items.items()}
             for name, items in self.versions.items()
         }
-        return json.dumps({"folder": self.folder, "versions": versions, "held": self.held})
+        facts = {"folder": self.folder, "versions": versions, "newest": self.newest}
+        return json.dumps(facts | {"held": self.held})
 
 
 def record_from(text: str | None, folder: str) -> MirrorRecord:
@@ -73,6 +76,6 @@ def record_from(text: str | None, folder: str) -> MirrorRecord:
             str(name): {str(handle): Mark(str(id), str(check)) for handle, (id, check) in i.items()}
             for name, i in found["versions"].items()
         }
-        return MirrorRecord(folder, versions, [str(id) for id in found["held"]])
+        return MirrorRecord(folder, versions, found["newest"], [str(id) for id in found["held"]])
     except (ValueError, KeyError, TypeError, AttributeError):
         return MirrorRecord(folder)

@@ -496,3 +496,32 @@ async def test_a_digest_is_not_shown(mirrored: Engine, folder: Folder, clock: Cl
     assert digest.id in {memory.id for memory in shown}
     await mirrored.mirror.sync()
     assert folder.items == ["The dock is in the kitchen."]
+
+
+async def test_a_file_that_a_kill_prevented_is_no_accident(
+    open_mirrored: Open, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill between the record and the first file: nothing was removed, so nothing is held."""
+
+    def killed(*args: object) -> None:
+        raise OSError("killed")
+
+    async with open_mirrored() as engine:
+        (folder.path / "MEMORY.md").unlink()
+        await engine.store("One.")
+        with monkeypatch.context() as broken:
+            broken.setattr(LocalMirrorFiles, "replace", killed)
+            with pytest.raises(MirrorError):
+                await engine.mirror.sync()
+    async with open_mirrored() as engine:
+        assert engine.mirror.held() == []
+        assert folder.items == ["One."]
+
+
+async def test_a_purge_says_that_a_refused_line_keeps_the_file_as_it_is(
+    mirrored: Engine, folder: Folder
+) -> None:
+    folder.write(folder.memory + "- " + "far too long " * 10_000 + "\n")
+    with pytest.raises(MirrorError) as raised:
+        await mirrored.purge()
+    assert raised.value.code == "mirror_refused"

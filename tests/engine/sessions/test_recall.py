@@ -68,6 +68,7 @@ async def test_the_parts_come_in_their_order_and_say_what_they_are(mind_: Mind) 
     )
     shown = [fact.id, held.id, recap.id, old[0].id, old[1].id, *(message.id for message in new)]
     assert list(found.ids) == shown
+    assert found.found_ids == (old[0].id, old[1].id)
     assert (found.warnings, found.hidden) == ((), 0)
     assert found.tokens == tokens(text_of(found))
 
