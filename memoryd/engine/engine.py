@@ -31,6 +31,11 @@ from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
+from memoryd.engine.push.file_notes import FileNotes
+from memoryd.engine.push.hooks import Hooks
+from memoryd.engine.push.intake import Intake
+from memoryd.engine.push.pushes import Pushes
+from memoryd.engine.push.relevant import Relevant
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.compaction import Compaction
@@ -133,7 +138,7 @@ class Engine:
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing
     ) -> Windows:
-        """The parts for sessions. Returns the windows, which imports need too."""
+        """The parts for sessions and hooks. Returns the windows, which imports need too."""
         parts = self._parts
         self.working_memories = WorkingMemories(parts, memories)
         durable = Durable(parts)
@@ -149,6 +154,19 @@ class Engine:
         self.context_window = windows.window
         self.clear_window = windows.clear
         self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
+
+        self.pushes = Pushes(parts, self.records)
+        finish = (self.compaction.consolidate, self.sessions.sleep)
+        self.intake = Intake(parts, self.records, windows, *finish)
+        self.hooks = Hooks(
+            parts,
+            recall,
+            Relevant(parts, search),
+            FileNotes(parts, listing, search),
+            self.pushes,
+            self.intake,
+            self.count_uses,
+        )
         return windows
 
     @property
@@ -274,6 +292,7 @@ async def run_engine(
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
+    parts.hooks = config.hooks
     parts.language = Language(config.llm, language, prompt)
     engine = Engine(parts, history)
     try:
@@ -281,6 +300,8 @@ async def run_engine(
             tasks.start_soon(embedding.run)
             tasks.start_soon(parts.reranking.run)
             tasks.start_soon(engine.compaction.run)
+            tasks.start_soon(engine.pushes.run)
+            tasks.start_soon(engine.intake.run)
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)
@@ -289,6 +310,7 @@ async def run_engine(
     finally:
         with anyio.CancelScope(shield=True):
             await engine.note_clock()
+            await engine.pushes.write_at_end()
             await engine.write_uses_at_end()
             await snapshots.save_at_end()
 

@@ -120,10 +120,11 @@ class Recall:
         identity: str | None = None,
         own_project: str | None = None,
         max_turns: int | None = None,
+        with_messages: bool = True,
     ) -> Recalled:
         """What a prompt of this session should have, as text at most `max_tokens` tokens. `hint`:
         what it is about now; `scope` `session`: moments of this session only; `max_turns`: at most
-        twice as many messages. Raises InvalidInput."""
+        twice as many messages; without `with_messages` none. Raises InvalidInput."""
         asked = self._asked(session_id, hint, max_tokens, scope, own_project, max_turns)
         record = find_record(self._parts.index, asked.session_id)
         who = checked_identity(identity or text_of(record, IDENTITY))
@@ -133,8 +134,10 @@ class Recall:
             await self._working_memory(who, asked),
             await self._archives(who, asked),
         ]
-        messages, hidden = self._messages(asked)
-        sections.append(messages)
+        hidden = 0
+        if with_messages:
+            messages, hidden = self._messages(asked)
+            sections.append(messages)
         # Entries that do not even fit without the moments are not shown: a moment may show them.
         sections = [packed.only_these() for packed in pack(sections, asked.budget)]
         warnings: tuple[str, ...] = ()
