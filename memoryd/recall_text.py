@@ -18,6 +18,7 @@ FACTS, WORKING_MEMORY, ARCHIVES, MOMENTS = "facts", "working_memory", "archives"
 MESSAGES = "messages"  # the conversation, where it is a part of one text
 MESSAGES_TITLE = "The last messages of this session, oldest first"
 CHAT_ROLES = ("user", "assistant")
+ROLES = (*CHAT_ROLES, "system", "tool")
 _DELIMITER = re.compile(r"[<\uff1c](?=[\s/]*+memor(?:y|ies))", re.IGNORECASE)
 _QUOTE = "\u2039"
 
@@ -62,9 +63,22 @@ def delimited(part: str, title: str, text: str) -> str:
 
 def message_line(message: Mapping[str, Any]) -> str:
     """A message as one entry: who, then the text, whose further lines are indented."""
-    role, speaker = one_line(message.get("role") or "user"), message.get("speaker")
-    name = f"{role} ({one_line(speaker)})" if speaker else role
-    return f"{name}: {indented(harmless(_content(message)))}"
+    name = named(message.get("role") or "user", message.get("speaker"))
+    return f"{name}: {indented(harmless(shown_text(message)))}"
+
+
+def shown_text(message: Mapping[str, Any]) -> str:
+    """The text of a message, with its tool or with where it came from."""
+    for key, form in (("tool", "[tool:{}] "), ("source", "[{}] ")):
+        if value := message.get(key):
+            return form.format(one_line(value)) + str(message["content"])
+    return str(message["content"])
+
+
+def named(role: object, speaker: object) -> str:
+    """Who said a message: the role, with the speaker if one is known."""
+    shown = str(role) if role in ROLES else one_line(role)
+    return f"{shown} ({one_line(speaker)})" if speaker else shown
 
 
 def harmless(text: str) -> str:
@@ -90,17 +104,9 @@ def _attribute(value: object) -> str:
     return one_line(value).replace('"', "'").replace("<", _QUOTE).replace(">", "\u203a")
 
 
-def _content(message: Mapping[str, Any]) -> str:
-    """The text of a message, with its tool or with where it came from."""
-    for key, form in (("tool", "[tool:{}] "), ("source", "[{}] ")):
-        if value := message.get(key):
-            return form.format(one_line(value)) + str(message["content"])
-    return str(message["content"])
-
-
 def _chat_message(message: Mapping[str, Any]) -> dict[str, str]:
     role, speaker = message.get("role"), message.get("speaker")
-    text = _content(message)
+    text = shown_text(message)
     if speaker:
         text = f"{one_line(speaker)}: {text}"
     if role in CHAT_ROLES:

@@ -133,7 +133,7 @@ class HookSettings:
     off_projects: tuple[str, ...] = ()
     session_tokens: int = field(default=1500, metadata={"least": 0, "most": 2500})
     prompt_tokens: int = field(default=400, metadata={"least": 0, "most": 2500})
-    prompt_min_score: float = field(default=0.6, metadata={"least": 0.0, "most": 1.0})
+    prompt_min_score: float = field(default=0.7, metadata={"least": 0.0, "most": 1.0})
     tool_notes: int = field(default=4, metadata={"least": 0, "most": 100})
     tool_min_confidence: float = field(default=0.65, metadata={"least": 0.0, "most": 1.0})
     transcripts: bool = True

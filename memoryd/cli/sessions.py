@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 from memoryd.cli.memories import connect, notes, stdin_text
 from memoryd.cli.output import BOLD, DIM, age, clean, moment, paint, say, say_json
 from memoryd.client import Client
-from memoryd.client.recalled import Recalled, shown_text
+from memoryd.client.recalled import Recalled
 from memoryd.client.session_types import Compacted, ListedSession, WorkingMemory
 from memoryd.client.types import Message
 from memoryd.errors import NotFound
+from memoryd.recall_text import shown_text
 
 Answer = TypeVar("Answer")
 

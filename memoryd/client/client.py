@@ -222,7 +222,7 @@ class Client:
     async def context_window(
         self, session_id: str | None = None, max_turns: int | None = None
     ) -> Window:
-        """The last messages of a session, oldest first."""
+        """The last messages of a session, oldest first, and nothing else; see `recall`."""
         given = {"max_turns": max_turns, "window_only": True}
         return cast(Window, await self._session_tool("get_context", session_id, given))
 

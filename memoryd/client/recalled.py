@@ -24,12 +24,12 @@ class Recalled:
     @property
     def messages(self) -> list[dict[str, str]]:
         """Ready chat messages, each with `role` and `content`."""
-        return as_chat(self.parts, [_shown(turn) for turn in self.turns])
+        return as_chat(self.parts, self.turns)
 
     @property
     def text(self) -> str:
         """The same as one block of text."""
-        return as_text(self.parts, [_shown(turn) for turn in self.turns])
+        return as_text(self.parts, self.turns)
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any], **further: Any) -> Self:
@@ -63,15 +63,3 @@ class Woken(Recalled):
             consolidated=tuple(answer["consolidated"]),
             **further,
         )
-
-
-def shown_text(turn: Message) -> str:
-    """The text of a turn as a prompt shows it: with its tool, or with where it came from."""
-    if tool := turn.get("tool"):
-        return f"[tool:{tool}] {turn['content']}"
-    return f"[{source}] {turn['content']}" if (source := turn.get("source")) else turn["content"]
-
-
-def _shown(turn: Message) -> dict[str, Any]:
-    kept = {key: value for key, value in turn.items() if key not in ("source", "tool")}
-    return kept | {"content": shown_text(turn)}

@@ -10,13 +10,15 @@ from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
 
-from memoryd.engine.turn_keys import ORDER
+from memoryd.engine.turn_keys import ORDER, OWN_KEYS
 from memoryd.engine.windows import Window
 from memoryd.errors import MemorydError
-from memoryd.fields import SOURCE, TOOL
+from memoryd.fields import SOURCE, TOOL, TOOLS_USED
 from memoryd.model import ROLE, SPEAKER, Chain, Hit, Listed, Memory, Page, Reviewed, Stored, Why
 from memoryd.recall_text import NOTICE
 from memoryd.sanitize import as_data, metadata_as_data
+
+OF_MESSAGES = {*OWN_KEYS, SOURCE, TOOL, TOOLS_USED}  # metadata that a message shows by itself
 
 
 def moment(at: float, zone: tzinfo | None) -> str:
@@ -126,6 +128,13 @@ def message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:
         if isinstance(value := said.metadata.get(key), str):
             made[key] = as_data(value)
     return made
+
+
+def whole_message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:
+    """One message with the tools that were used for it and its own metadata, if it has some."""
+    own = {key: value for key, value in said.metadata.items() if key not in OF_MESSAGES}
+    extra = {TOOLS_USED: said.metadata.get(TOOLS_USED), "metadata": own}
+    return message(said, zone) | metadata_as_data({k: v for k, v in extra.items() if v})
 
 
 def error(exc: MemorydError) -> dict[str, Any]:

@@ -87,7 +87,7 @@ async def read_session(
     engine: Engine, given: Arguments, session: Session, rights: Rights
 ) -> Arguments:
     found = await engine.sessions.read_session(session.id, **given)
-    messages = [render.message(one, engine.zone) for one in found.messages]
+    messages = [render.whole_message(one, engine.zone) for one in found.messages]
     markers = [_marker(marker, engine.zone) for marker in found.facts.markers]
     hint = {} if messages or markers else hint_where_empty(session)
     read = {"notice": NOTICE, "messages": messages, "markers": markers}

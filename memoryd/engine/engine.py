@@ -110,7 +110,7 @@ class Engine:
 
         self.notes = Notes(parts, memories, updates)
 
-        windows = self._compose_sessions(memories, updates, search, listing)
+        self._compose_sessions(memories, updates, search, listing)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
@@ -137,8 +137,8 @@ class Engine:
 
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing
-    ) -> Windows:
-        """The parts for sessions and hooks. Returns the windows, which imports need too."""
+    ) -> None:
+        """The parts for sessions and hooks."""
         parts = self._parts
         self.working_memories = WorkingMemories(parts, memories)
         durable = Durable(parts)
@@ -167,7 +167,6 @@ class Engine:
             self.intake,
             self.count_uses,
         )
-        return windows
 
     @property
     def zone(self) -> tzinfo | None:

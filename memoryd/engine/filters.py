@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import InvalidInput
-from memoryd.fields import PROJECT
-from memoryd.fields import is_session_record
+from memoryd.fields import PROJECT, is_session_record
 from memoryd.metadata import RESERVED, check_metadata, value_key
 from memoryd.model import Memory, MemoryType
 

@@ -160,7 +160,8 @@ async def test_not_given_is_not_sent() -> None:
     async with listening() as (server, path), Client(path) as memory:
         await memory.search("q", limit=3, since=None)
         await memory.context_window("mine", max_turns=2)
-    assert server.calls() == [{"query": "q", "limit": 3}, {"session_id": "mine", "max_turns": 2}]
+    window = {"session_id": "mine", "max_turns": 2, "window_only": True}
+    assert server.calls() == [{"query": "q", "limit": 3}, window]
 
 
 @pytest.mark.parametrize(

@@ -328,6 +328,8 @@ async def test_a_daemon_keeps_every_turn(name: str, tmp_path: Path) -> None:
     turns = await memory.recent_turns(3)
     assert [turn["content"] for turn in turns] == ["dock", "hall, 3 m", "I will."]
     assert [turn["order"] for turn in turns] == [1, 2, 3]
+    assert (turns[1].get("metadata"), turns[2].get("tools_used")) == ({"room": "hall"}, ["map"])
+    assert "metadata" not in turns[0]
     recalled = await memory.recall("dock", max_tokens=2000)
     shown = ("[radio] Remember that", "[tool:map] dock", "[tool:map] hall, 3 m", "I will.")
     places = [recalled.text.index(text) for text in shown]

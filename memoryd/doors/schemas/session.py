@@ -30,6 +30,7 @@ def listed(names: str) -> Schema:
 
 
 FACT = listed("id content how")
+WHOLE_MESSAGE = MESSAGE | listed("tools_used metadata")
 MARKER = listed("archive_id archive_name archived_at messages upto")
 FACTS_OF_SESSION = listed(
     "session_id title identity created_at closed_at last_at last_consolidated messages turns "
@@ -81,7 +82,8 @@ SESSION = (
             }
         ),
         answer(
-            FACTS_OF_SESSION | {"notice": TEXT, "messages": many(MESSAGE), "markers": many(MARKER)},
+            FACTS_OF_SESSION
+            | {"notice": TEXT, "messages": many(WHOLE_MESSAGE), "markers": many(MARKER)},
             HINT,
         ),
         reads=True,

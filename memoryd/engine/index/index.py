@@ -76,7 +76,7 @@ class Index:
         return len(self._pending)
 
     def pending_ids(self) -> list[str]:
-        return [memory.id for slot in self._pending if (memory := self._memory(slot))]
+        return [memory.id for slot in self._pending if (memory := self.in_slot(slot))]
 
     def pending_slots(self) -> set[int]:
         """A copy."""
@@ -92,7 +92,7 @@ class Index:
         return self._vectors.keep
 
     def get(self, id: str) -> Memory | None:
-        return self._memory(self._ids.get(id))
+        return self.in_slot(self._ids.get(id))
 
     def revision(self, id: str) -> int | None:
         """The number of the last write of a memory; None if there is none."""
@@ -119,8 +119,7 @@ class Index:
 
     def facts(self, content: str, session_id: str | None) -> list[Memory]:
         """The facts with exactly this content in this session; they may differ in name."""
-        slots = sorted(self._facts.get(fact_key(content, session_id), ()))
-        return [memory for slot in slots if (memory := self._memory(slot))]
+        return self._memories(sorted(self._facts.get(fact_key(content, session_id), ())))
 
     def record(self, id: str) -> Record | None:
         """The memory with its vectors, as stored; None if unknown, or if vectors are not in RAM."""
@@ -140,8 +139,7 @@ class Index:
 
     def of_session(self, session_id: str, type: MemoryType) -> list[Memory]:
         """The memories of a session, in no particular order."""
-        slots = self._columns.of_session(session_id, type)
-        return [memory for slot in slots if (memory := self._memory(slot))]
+        return self._memories(self._columns.of_session(session_id, type))
 
     def around(self, id: str, before: int, after: int) -> list[Memory]:
         """A memory with those before and after it in its session, in order."""
@@ -307,9 +305,10 @@ class Index:
         return self._ids.get(id)
 
     def _memories(self, slots: Iterable[int]) -> list[Memory]:
-        return [memory for slot in slots if (memory := self._memory(slot))]
+        return [memory for slot in slots if (memory := self.in_slot(slot))]
 
-    def _memory(self, slot: int | None) -> Memory | None:
+    def in_slot(self, slot: int | None) -> Memory | None:
+        """The memory in a slot; None if it is free."""
         entry = None if slot is None else self._entries[slot]
         return None if entry is None else entry.memory
 

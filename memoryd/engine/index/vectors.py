@@ -157,6 +157,8 @@ class VectorTable:
         for number in range(-(-len(wanted) // BLOCK) if self._blocks else 0):
             part = wanted[number * BLOCK : (number + 1) * BLOCK]
             into = scores[number * BLOCK : (number + 1) * BLOCK]
+            if not part.any():
+                continue
             rows, found = compare(number, part)
             if rows is None:
                 np.multiply(found, part, out=into)

@@ -17,6 +17,7 @@ from memoryd.engine.index.vectors import BLOCK, FREE, Floats, Mask, VectorTable,
 from memoryd.engine.index.words import Lookup
 
 MIN_ROWS = 2 * BLOCK  # rows from which a first pass over rounded vectors is faster
+FEW_ROWS = 2_000  # fewer than these that match a filter are compared exactly at once
 EXACT_FROM = 8  # compare all rows exactly if more than one in this many needs it
 
 
@@ -129,7 +130,7 @@ class View:
             cosines = np.zeros(len(words), dtype=np.float32)
         else:
             wanted = self._by_row(self.allowed)
-            if count is None or len(wanted) < MIN_ROWS:
+            if count is None or len(wanted) < MIN_ROWS or np.count_nonzero(wanted) < FEW_ROWS:
                 cosines = self.vectors.cosines(query, wanted)
             else:
                 cosines, approximate, least = self._best_cosines(query, wanted, count)

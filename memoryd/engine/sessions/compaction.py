@@ -47,6 +47,7 @@ from memoryd.engine.sessions.summary import LLM, Summaries, Summary
 from memoryd.engine.turn_keys import order_of
 from memoryd.engine.windows import session_label
 from memoryd.errors import InvalidInput, MemorydError
+from memoryd.fair import in_thread
 from memoryd.fields import (
     ARCHIVE,
     ARCHIVED,
@@ -105,9 +106,12 @@ class Compaction:
         self._busy: set[str] = set()  # these, and those that are being compacted
         self._work = anyio.Event()
 
-    async def compact(self, session_id: str, keep: int | None = None) -> Compacted:
+    async def compact(
+        self, session_id: str, keep: int | None = None, *, ask: bool = True
+    ) -> Compacted:
         """Archive the messages that are part of no archive yet, but for the last `keep`; without it
-        the configured number. Raises InvalidInput, and StoreError: then what is archived stays."""
+        the configured number. `ask`: the language model, if there is one. Raises InvalidInput, and
+        StoreError: then what is archived stays."""
         session = session_label(session_id)
         kept = self._parts.sessions.keep_count if keep is None else keep
         kept = checks.count(kept, "keep") if kept != 0 else 0
@@ -118,14 +122,15 @@ class Compaction:
             due = _first(waiting, len(waiting) - kept)
             upto = order_of(due[-1]) if due else -1
             while due:
-                done = await self._archive(done, _first(due, MAX_AT_ONCE))
+                done = await self._archive(done, _first(due, MAX_AT_ONCE), ask)
                 # Those that come meanwhile are left to the next compaction.
                 due = [message for message in self._waiting(session) if order_of(message) <= upto]
             return replace(done, kept=len(self._waiting(session)))
 
-    async def consolidate(self, session_id: str) -> Compacted:
-        """Archive all messages that are part of no archive yet. Raises StoreError."""
-        return await self.compact(session_id, 0)
+    async def consolidate(self, session_id: str, *, ask: bool = True) -> Compacted:
+        """Archive all messages that are part of no archive yet. `ask`: the language model, if there
+        is one. Raises StoreError."""
+        return await self.compact(session_id, 0, ask=ask)
 
     def after_turn(self, session_id: str, order: int | None = None) -> None:
         """Compact a session in the background if it has become long. `order`: of its last message,
@@ -176,15 +181,15 @@ class Compaction:
             if _upto(archive) > known:
                 await self._mark(session_id, archive)
 
-    async def _archive(self, done: Compacted, part: Sequence[Memory]) -> Compacted:
+    async def _archive(self, done: Compacted, part: Sequence[Memory], ask: bool) -> Compacted:
         """Archive these messages, the oldest ones that wait."""
         session_id, upto = done.session_id, order_of(part[-1])
         # A language model that failed is not waited for once more.
-        ask = done.summary_by in (None, LLM)
+        ask = ask and done.summary_by in (None, LLM)
         summary, part = await self._summarised(part, ask)
         if not part:  # all of them were forgotten meanwhile
             return done
-        facts = await self._facts.take(session_id, self._proposals(part, summary))
+        facts = await self._facts.take(session_id, await in_thread(self._proposals, part, summary))
         archive, warnings = await self._add(session_id, part, upto, summary)
         await self._mark(session_id, archive)
         log.info("compacted", messages=len(part), by=summary.by, facts=len(facts))

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter, Mask
-from memoryd.engine.index.index import Entry, Index
+from memoryd.engine.index.index import Index
 from memoryd.engine.index.turns import Numbers
 from memoryd.engine.lifecycle.decay import MAX_HALF_LIVES, clock_start
 from memoryd.engine.parts import Parts
@@ -54,9 +55,10 @@ MANY = 2_000  # more changed slots than these are read on a thread
 NO_VERSION = -2  # of a slot that was not read yet
 MAX_MISSES = 50  # facts in a row that do not fit
 
-# What the order needs of a memory. TRUST is not a number if it is no durable fact.
-TRUST, CONFIDENCE, HALF_LIFE, CLOCK, USES, SIZE, PINNED, DOUBTED, CREATED = range(9)
-NONE = (math.nan, *(0.0,) * CREATED)
+# What the order needs of a memory. TRUST is not a number if it is no durable fact; TIE decides
+# between equal ones, the same after every start.
+TRUST, CONFIDENCE, HALF_LIFE, CLOCK, USES, SIZE, PINNED, DOUBTED, CREATED, TIE = range(10)
+NONE = (math.nan, *(0.0,) * TIE)
 Rows = NDArray[np.float64]  # by one of these, then by slot
 Slots = NDArray[np.intp]
 
@@ -73,12 +75,15 @@ class Durable:
     async def prepare(self) -> None:
         """Read on a thread what has changed since the last call, if it is much."""
         ranks, index = self._current(), self._parts.index
-        entries = index.entries()
+        if index.changes - ranks.changes <= MANY:
+            return
+        entries, changes = index.entries(), index.changes
         versions = index.slot_versions.first(len(entries))
         changed = ranks.changed(versions)
-        if len(changed) > MANY:
-            rows = await in_thread(read, entries, changed, self._trust)
-            ranks.put(changed, rows, versions)
+        held = (entries[slot] for slot in changed.tolist())
+        found = (None if entry is None else entry.memory for entry in held)
+        ranks.put(changed, await in_thread(read, found, self._trust), versions)
+        ranks.changes = changes
 
     def facts(self, project: str | None, now: float) -> list[Memory]:
         """The durable facts of a project and the shared ones, best first, in at most
@@ -87,32 +92,25 @@ class Durable:
         ranks = self._current()
         known = (index.changes, today, project)
         if self._known != known:
-            entries = index.entries()
-            versions = index.slot_versions.first(len(entries))
-            changed = ranks.changed(versions)
-            ranks.put(changed, read(entries, changed, self._trust), versions)
-            ordered = self._ordered(ranks, project, today, now)
-            found = (entries[slot] for slot in ordered.tolist())
-            facts = (entry.memory for entry in found if entry)
-            self._best = _within(facts, self._parts.sessions.max_memory_size)
+            self._best = self._fitting(ranks, project, today, now)
             self._known = known
         return pushable(self._best, project, index, now)
 
-    def text(self, project: str | None) -> str:
-        """The same as text, a line for each."""
-        facts = self.facts(project, self._parts.clock())
-        return "\n".join(f"- {memory.content}" for memory in facts)
-
-    def _ordered(self, ranks: Ranks, project: str | None, today: float, now: float) -> Slots:
+    def _fitting(self, ranks: Ranks, project: str | None, today: float, now: float) -> list[Memory]:
+        index, room = self._parts.index, self._parts.sessions.max_memory_size
         filter = Filter(
             type=MemoryType.FACT,
             hides_superseded=True,
             hides_records=True,
             projects=(None,) if project is None else (None, project),
         )
-        allowed = self._parts.index.allowed(filter, now)
-        below, room = self._parts.lifecycle.deprecated_below, self._parts.sessions.max_memory_size
-        return ranks.best(allowed, today, below, room)
+        allowed = index.allowed(filter, now)
+        versions = index.slot_versions.first(len(allowed))
+        changed = ranks.changed(versions)
+        ranks.put(changed, read(map(index.in_slot, changed.tolist()), self._trust), versions)
+        ranks.changes = index.changes
+        ordered = ranks.best(allowed, today, self._parts.lifecycle.deprecated_below, room)
+        return _within(map(index.in_slot, ordered.tolist()), room)
 
     def _current(self) -> Ranks:
         if not self._ranks.is_of(self._parts.index):  # another one took its place
@@ -129,6 +127,7 @@ class Ranks:
 
     def __init__(self, index: Index) -> None:
         self._index = weakref.ref(index)  # must not keep a replaced index in RAM
+        self.changes = 0  # of the index, when all of it was last read
         self._versions = np.zeros(0, dtype=np.int32)
         self._rows: Rows = np.zeros((len(NONE), 0))
 
@@ -151,7 +150,8 @@ class Ranks:
         self._versions[slots] = versions[slots]
 
     def best(self, allowed: Mask, today: float, below: float, room: int) -> Slots:
-        """The slots of durable facts, best first; of equal ones the newest."""
+        """The slots of the best durable facts, more than can fit, best first; of equal ones the
+        newest."""
         slots = np.flatnonzero(allowed & ~np.isnan(self._rows[TRUST, : len(allowed)]))
         rows = self._rows[:, slots]
         lives = np.maximum(0.0, today - rows[CLOCK]) / rows[HALF_LIFE]
@@ -163,19 +163,18 @@ class Ranks:
         group = 2 * rows[PINNED] + (rows[SIZE] <= room / LARGE)
         # The score is below 10 and the time far below its last digit, so one number sorts all.
         key = (10 * group + score.round(DIGITS) + rows[CREATED] / MAX_TIME)[good]
-        slots = slots[good]
+        slots, ties = slots[good], rows[TIE][good]
         most = min(MAX_RANKED, room // (LINE + 1) + 1)
         if len(slots) > most:
             first = np.argpartition(-key, most)[:most]
-            slots, key = slots[first], key[first]
-        ordered: Slots = slots[np.lexsort((slots, -key))]
+            slots, key, ties = slots[first], key[first], ties[first]
+        ordered: Slots = slots[np.lexsort((ties, -key))]
         return ordered
 
 
-def read(entries: Sequence[Entry | None], slots: Slots, trust: Mapping[str, float]) -> Rows:
-    """What the order needs to know of these slots."""
-    found = (entries[slot] for slot in slots.tolist())
-    rows = [NONE if entry is None else _row(entry.memory, trust) for entry in found]
+def read(memories: Iterable[Memory | None], trust: Mapping[str, float]) -> Rows:
+    """What the order needs to know of these memories."""
+    rows = [NONE if memory is None else _row(memory, trust) for memory in memories]
     return np.array(rows, dtype=np.float64).reshape(-1, len(NONE)).T
 
 
@@ -197,6 +196,7 @@ def _row(memory: Memory, trust: Mapping[str, float]) -> tuple[float, ...]:
         memory.pinned,
         memory.metadata.get(NEEDS_REVIEW) is True,
         memory.created_at,
+        crc32(memory.id.encode()),
     )
 
 
@@ -204,11 +204,13 @@ def _size(memory: Memory) -> int:
     return len(memory.content.encode()) + LINE
 
 
-def _within(facts: Iterable[Memory], room: int) -> list[Memory]:
+def _within(facts: Iterable[Memory | None], room: int) -> list[Memory]:
     """The facts that fit; a later, shorter one may fit where an earlier one does not."""
     kept: list[Memory] = []
     misses = 0
     for memory in facts:
+        if memory is None:
+            continue
         if (size := _size(memory)) <= room:
             kept.append(memory)
             room, misses = room - size, 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from memoryd import recall_text
 from memoryd.engine.index.index import Index
 from memoryd.engine.turn_keys import CLEARED, is_message, order_of
-from memoryd.fields import SOURCE, TOOL
 from memoryd.model import Memory, MemoryType, is_expired
 
 
@@ -23,8 +23,4 @@ def since_cleared(messages: list[Memory]) -> list[Memory]:
 
 def shown_text(message: Memory) -> str:
     """The text of a message as a prompt shows it: with its tool, or with where it came from."""
-    for key, form in ((TOOL, "[tool:{}] "), (SOURCE, "[{}] ")):
-        value = message.metadata.get(key)
-        if isinstance(value, str) and value.strip():
-            return form.format(value) + message.content
-    return message.content
+    return recall_text.shown_text({**message.metadata, "content": message.content})

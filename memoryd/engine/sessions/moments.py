@@ -19,10 +19,10 @@ from memoryd.engine.sessions.packing import CUT, Entry
 from memoryd.engine.turn_keys import order_of
 from memoryd.fields import WORKING_MEMORY, kind_of
 from memoryd.model import ROLE, SPEAKER, Hit, Memory, MemoryType
-from memoryd.recall_text import harmless, indented, one_line
+from memoryd.recall_text import harmless, indented, named, one_line
 
 SPARE = 10  # hits beyond the moments that are wanted: some say the same, some may not be shown
-WEAK = 0.5  # a moment of this session needs this share of the best score to come first
+NEAR = 0.8  # a moment of this session needs this share of the best score to come first
 LONG = 1_500  # characters of one message, from which only the part that matched is shown
 
 
@@ -69,7 +69,7 @@ class Moments:
         hits, warnings = list(here.hits), here.warnings
         if everywhere:
             found = await self._search.unasked(hint, most + SPARE, project, without=known)
-            least = WEAK * max((hit.score for hit in found.hits), default=0.0)
+            least = NEAR * max((hit.score for hit in found.hits), default=0.0)
             hits = [hit for hit in here.hits if hit.score >= least] + list(found.hits)
             warnings = tuple(dict.fromkeys((*here.warnings, *found.warnings)))
         return self._grouped(hits, project, shown), warnings
@@ -86,11 +86,14 @@ class Moments:
             memory = self._parts.index.get(hit.memory.id)
             if memory is None or kind_of(memory) == WORKING_MEMORY or memory.id in taken:
                 continue
-            near = self._near(memory, settings.moment_before + 1, settings.moment_after + 1)
-            touching = [moment for moment in moments if near & moment.memories.keys()]
-            is_new = not any(memory.id in moment.memories for moment in touching)
-            if is_new and (_plain(memory) in texts or not self._may_show([memory], project, now)):
+            if inside := next((one for one in moments if memory.id in one.memories), None):
+                inside.passages.setdefault(memory.id, hit.passage)
                 continue
+            if _plain(memory) in texts or not self._may_show([memory], project, now):
+                continue
+            near = self._around(memory, settings.moment_before + 1, settings.moment_after + 1)
+            ids = {one.id for one in near}
+            touching = [moment for moment in moments if ids & moment.memories.keys()]
             if not touching and len(moments) == settings.recall_moments:
                 continue
             moment = _joined(touching, moments, memory.session_id)
@@ -112,9 +115,6 @@ class Moments:
             return [memory]
         return self._parts.index.around(memory.id, before, after)
 
-    def _near(self, memory: Memory, before: int, after: int) -> set[str]:
-        return {one.id for one in self._around(memory, before, after)}
-
 
 def _joined(touching: list[Moment], moments: list[Moment], session_id: str | None) -> Moment:
     """The moment that the next hit belongs to: a new one, or the best of those that it touches,
@@ -134,7 +134,7 @@ def _plain(memory: Memory) -> str:
     return " ".join(memory.content.casefold().split())
 
 
-def entry(moment: Moment, session_id: str, zone: tzinfo | None) -> Entry:
+def moment_entry(moment: Moment, session_id: str, zone: tzinfo | None) -> Entry:
     """A moment as it is shown; shorter: without the messages around what was found."""
 
     def made(*, hits_only: bool) -> Entry:
@@ -171,6 +171,8 @@ def _line(memory: Memory, passage: str | None, zone: tzinfo | None) -> str:
 def _who(memory: Memory) -> str:
     """The role and the speaker of a message; nothing for other memories."""
     role, speaker = (memory.metadata.get(key) for key in (ROLE, SPEAKER))
-    if not isinstance(role, str):
-        return f"{one_line(speaker)}: " if isinstance(speaker, str) else ""
-    return f"{one_line(role)} ({one_line(speaker)}): " if isinstance(speaker, str) else f"{role}: "
+    if not isinstance(speaker, str):
+        speaker = None
+    if isinstance(role, str):
+        return f"{named(role, speaker)}: "
+    return f"{one_line(speaker)}: " if speaker else ""

@@ -7,9 +7,9 @@ project or shared, nothing is shown twice, and the whole, as text, fits into the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from memoryd.engine import checks
 from memoryd.engine.filters import Filter, parse_where
@@ -18,10 +18,9 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import pushable
 from memoryd.engine.search.fold import tokens
 from memoryd.engine.search.search import Search
-from memoryd.engine.sessions import moments
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.messages import messages_of, since_cleared
-from memoryd.engine.sessions.moments import Moments
+from memoryd.engine.sessions.moments import Moments, moment_entry
 from memoryd.engine.sessions.packing import Entry, Packed, Section, entry_of, pack
 from memoryd.engine.sessions.records import (
     DEFAULT_IDENTITY,
@@ -31,9 +30,15 @@ from memoryd.engine.sessions.records import (
     replay_after,
     text_of,
 )
-from memoryd.engine.sessions.working_memory import WorkingMemories, checked_identity, injected
+from memoryd.engine.sessions.working_memory import (
+    WorkingMemories,
+    WorkingMemory,
+    checked_identity,
+    injected,
+)
 from memoryd.engine.windows import session_label
 from memoryd.errors import InvalidInput
+from memoryd.fair import in_thread
 from memoryd.fields import ARCHIVE, FROM_SESSION, KIND, PROJECT, SOURCE, TOOL, is_archive
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType
 from memoryd.recall_text import (
@@ -51,6 +56,12 @@ from memoryd.recall_text import (
     one_line,
 )
 
+FACTS_TITLE = "Facts that hold, most trusted first"
+OWN_RECAPS = "Recaps of earlier parts of this session, oldest first"
+RECAP_BEFORE = "Recap of the session before this one"
+MOMENTS_TITLE = "Past moments that match the hint, best first"
+LARGE = 20_000  # tokens of a budget from which texts are worked on in a thread
+Made = TypeVar("Made")
 ALL, SESSION = "all", "session"  # scopes: moments of all sessions, or of this one only
 MAX_RECAPS = 5  # of this session; older ones are found by search and by name
 RECENT_ARCHIVES = 20  # among which the recap of the session before is looked for
@@ -84,6 +95,14 @@ class Asked:
     everywhere: bool
     project: str | None
     messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recaps:
+    """Archives to show, oldest first, and what they are."""
+
+    title: str
+    archives: Sequence[Memory]
 
 
 def said(message: Memory) -> dict[str, Any]:
@@ -126,25 +145,21 @@ class Recall:
         what it is about now; `scope` `session`: moments of this session only; `max_turns`: at most
         twice as many messages; without `with_messages` none. Raises InvalidInput."""
         asked = self._asked(session_id, hint, max_tokens, scope, own_project, max_turns)
+        if not with_messages:
+            asked = replace(asked, messages=0)
         record = find_record(self._parts.index, asked.session_id)
         who = checked_identity(identity or text_of(record, IDENTITY))
         await self._durable.prepare()
-        sections = [
-            self._facts(asked),
-            await self._working_memory(who, asked),
-            await self._archives(who, asked),
-        ]
-        hidden = 0
-        if with_messages:
-            messages, hidden = self._messages(asked)
-            sections.append(messages)
-        # Entries that do not even fit without the moments are not shown: a moment may show them.
-        sections = [packed.only_these() for packed in pack(sections, asked.budget)]
+        working_memory = await self._working_memory(who, asked)
+        recaps = await self._recaps(who, asked)
+        messages, hidden = self._messages(asked)
+        facts = self._durable.facts(asked.project, self._parts.clock())
+        sections = await _worked(asked, _sections, facts, working_memory, recaps, messages, asked)
         warnings: tuple[str, ...] = ()
         if asked.hint is not None:
-            section, warnings = await self._past_moments(asked, sections)
-            sections.append(section)
-        return _recalled(asked, sections, warnings, hidden)
+            moments, warnings = await self._past_moments(asked, sections)
+            sections = [*(self._still_there(section, asked) for section in sections), moments]
+        return await _worked(asked, _recalled, asked, sections, warnings, hidden)
 
     def _asked(
         self,
@@ -176,41 +191,20 @@ class Recall:
             messages=most,
         )
 
-    def _facts(self, asked: Asked) -> Section:
-        found = self._durable.facts(asked.project, self._parts.clock())
-        entries = [
-            Entry(f"- {indented(harmless(memory.content))}", (memory.id,)) for memory in found
-        ]
-        return Section(FACTS, "Facts that hold, most trusted first", entries)
-
-    async def _working_memory(self, who: str, asked: Asked) -> Section:
-        title = (
-            "Working memory" if who == DEFAULT_IDENTITY else f"Working memory of {one_line(who)}"
-        )
-        section = Section(WORKING_MEMORY, title, ())
+    async def _working_memory(self, who: str, asked: Asked) -> WorkingMemory:
+        """The working memory of an identity; an empty one if it may not be shown."""
         held = await self._working_memories.get(who)
         memory = None if held.id is None else self._parts.index.get(held.id)
-        if memory is None or not self._pushable([memory], asked):
-            return section
-        id = memory.id
-        text = injected(held.text)
-        entry = entry_of(text, lambda shown: Entry(harmless(shown), (id,)), asked.budget)
-        return replace(section, entries=[entry] if text else ())
+        return held if memory and self._pushable([memory], asked) else WorkingMemory(who)
 
-    async def _archives(self, who: str, asked: Asked) -> Section:
-        """The recaps of this session, newest last; else the newest of the session before."""
+    async def _recaps(self, who: str, asked: Asked) -> Recaps:
+        """Those of this session, newest last; else the newest of the session before."""
         record = find_record(self._parts.index, asked.session_id)
-        marked = [self._parts.index.get(str(one.get("archive_id"))) for one in markers_of(record)]
-        found = self._pushable(
-            [memory for memory in marked if memory and is_archive(memory)], asked
-        )
-        title = "Recaps of earlier parts of this session, oldest first"
-        if not found:
-            title = "Recap of the session before this one"
-            found = await self._of_session_before(who, asked)
-        newest = found[: -MAX_RECAPS - 1 : -1]
-        entries = [_recap(memory, asked.budget) for memory in newest]
-        return Section(ARCHIVES, title, entries, backwards=True)
+        marked = (self._parts.index.get(str(one.get("archive_id"))) for one in markers_of(record))
+        known = [memory for memory in marked if memory and is_archive(memory)]
+        if found := self._pushable(known, asked):
+            return Recaps(OWN_RECAPS, found[-MAX_RECAPS:])
+        return Recaps(RECAP_BEFORE, await self._of_session_before(who, asked))
 
     async def _of_session_before(self, who: str, asked: Asked) -> list[Memory]:
         archives = Filter(type=MemoryType.FACT, where=parse_where({KIND: ARCHIVE}))
@@ -223,26 +217,21 @@ class Recall:
                     return [memory]
         return []
 
-    def _messages(self, asked: Asked) -> tuple[Section, int]:
+    def _messages(self, asked: Asked) -> tuple[list[Memory], int]:
         """The last messages that may be shown, newest first; and how many may not."""
         index, now = self._parts.index, self._parts.clock()
         after = replay_after(find_record(index, asked.session_id))
         alive = since_cleared(messages_of(index, asked.session_id, now, after=after))
-        entries: list[Entry] = []
-        shown = hidden = cost = more = 0
+        shown: list[Memory] = []
+        hidden = 0
         for message in reversed(alive):
-            if shown == asked.messages:
+            if len(shown) == asked.messages:
                 break
-            if not self._pushable([message], asked):
+            if self._pushable([message], asked):
+                shown.append(message)
+            else:
                 hidden += 1
-                continue
-            shown += 1
-            if cost > asked.budget:  # no need to make what cannot fit
-                more += 1
-                continue
-            entries.append(_message(message, asked.budget))
-            cost += entries[-1].cost
-        return Section(MESSAGES, MESSAGES_TITLE, entries, backwards=True, more=more), hidden
+        return shown, hidden
 
     async def _past_moments(
         self, asked: Asked, sections: Sequence[Section]
@@ -253,13 +242,73 @@ class Recall:
             asked.hint or "", asked.session_id, asked.project, shown, everywhere=asked.everywhere
         )
         zone = self._parts.lifetimes.zone
-        entries = [moments.entry(moment, asked.session_id, zone) for moment in found]
-        title = "Past moments that match the hint, best first"
-        return Section(MOMENTS, title, entries), warnings
+        entries = [moment_entry(moment, asked.session_id, zone) for moment in found]
+        return Section(MOMENTS, MOMENTS_TITLE, entries), warnings
+
+    def _still_there(self, section: Section, asked: Asked) -> Section:
+        """The section without what was forgotten during the search."""
+        get = self._parts.index.get
+        found = [
+            entry
+            for entry in section.entries
+            if self._pushable([one for id in entry.ids if (one := get(id))], asked)
+        ]
+        return replace(section, entries=found)
 
     def _pushable(self, memories: Sequence[Memory], asked: Asked) -> list[Memory]:
         now = self._parts.clock()
         return pushable(memories, asked.project, self._parts.index, now)
+
+
+async def _worked(asked: Asked, work: Callable[..., Made], *args: Any) -> Made:
+    """The result of work on texts: with a large budget it is done on a thread."""
+    return await in_thread(work, *args) if asked.budget > LARGE else work(*args)
+
+
+def _sections(
+    facts: Sequence[Memory],
+    working_memory: WorkingMemory,
+    recaps: Recaps,
+    messages: Sequence[Memory],
+    asked: Asked,
+) -> list[Section]:
+    """The sections with the entries that fit. A past moment may show what does not even fit into
+    the whole budget."""
+    entries: list[Entry] = []
+    left = asked.budget
+    for message in messages:
+        if left < 0:  # no need to make what cannot fit
+            break
+        entries.append(_message(message, asked.budget))
+        left -= entries[-1].cost
+    sections = [
+        Section(FACTS, FACTS_TITLE, [_fact(fact) for fact in facts]),
+        _working_memory(working_memory, asked.budget),
+        Section(
+            ARCHIVES,
+            recaps.title,
+            [_recap(memory, asked.budget) for memory in reversed(recaps.archives)],
+            backwards=True,
+        ),
+        Section(
+            MESSAGES, MESSAGES_TITLE, entries, backwards=True, more=len(messages) - len(entries)
+        ),
+    ]
+    return [packed.only_these() for packed in pack(sections, asked.budget)]
+
+
+def _fact(memory: Memory) -> Entry:
+    return Entry(f"- {indented(harmless(memory.content))}", (memory.id,))
+
+
+def _working_memory(held: WorkingMemory, budget: int) -> Section:
+    whose = "" if held.identity == DEFAULT_IDENTITY else f" of {one_line(held.identity)}"
+    section = Section(WORKING_MEMORY, f"Working memory{whose}", ())
+    text, ids = injected(held.text), () if held.id is None else (held.id,)
+    if not text:
+        return section
+    entry = entry_of(text, lambda shown: Entry(harmless(shown), ids), budget)
+    return replace(section, entries=[entry])
 
 
 def _recap(memory: Memory, budget: int) -> Entry:

@@ -124,8 +124,7 @@ class Sessions:
         who = checked_identity(identity)
         given = checks.label(session_id, "session_id")
         session = given or new_session_id()
-        left = [id for id in self._left_open(who) if id != session][:LEFT_OPEN]
-        done = [id for id in left if await self._close_left_open(id)]
+        done = await self._close_left_open([id for id in self._left_open(who) if id != session])
         await self._records.ensure(session, identity=who)
         await self._records.change(session, identity=who, closed_at=None)
         recalled = await self._recall.recall(
@@ -143,16 +142,21 @@ class Sessions:
         records.sort(key=lambda record: record.created_at, reverse=True)
         return [record.session_id for record in records if record.session_id is not None]
 
-    async def _close_left_open(self, session: str) -> bool:
-        """Consolidate a session that was left open; whether that worked. A wake never fails because
-        of an older session."""
-        try:
-            await self._compaction.consolidate(session)
-            await self._records.change(session, closed_at=self._parts.clock())
-        except MemorydError as exc:
-            log.warning("session_not_consolidated", code=exc.code)
-            return False
-        return True
+    async def _close_left_open(self, sessions: Sequence[str]) -> list[str]:
+        """Consolidate sessions that were left open; those for which it worked. A wake waits for the
+        language model once at most, and never fails because of an older session."""
+        closed: list[str] = []
+        ask = True
+        for session in sessions[:LEFT_OPEN]:
+            try:
+                done = await self._compaction.consolidate(session, ask=ask)
+                await self._records.change(session, closed_at=self._parts.clock())
+            except MemorydError as exc:
+                log.warning("session_not_consolidated", code=exc.code)
+                continue
+            closed.append(session)
+            ask = ask and not done.warnings
+        return closed
 
     async def sleep(self, session_id: str) -> Slept:
         """Close a session and consolidate it. Raises InvalidInput."""

@@ -78,6 +78,7 @@ def test_a_first_look_changes_no_answer(
     passages: int, width: float, filter: Filter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "MIN_ROWS", 0)  # also in a small table
+    monkeypatch.setattr(views, "FEW_ROWS", 0)
     monkeypatch.setattr(rank, "POOL", 40)
     index = index_of(cloud(3000, 1, width), passages)
     looks = 0
@@ -122,6 +123,21 @@ def test_signals_do_not_change_once_they_are_made(
     for slot, row in zip(ranked.slots, ranked.rows, strict=True):
         rows = np.flatnonzero(view.layout.owners == slot)
         assert row == rows[plain.row_meaning[rows].argmax()], "its best passage"
+
+
+def test_a_filter_that_matches_a_few_of_many_finds_them() -> None:
+    """Most blocks of vectors have no row that matches."""
+    table = VectorTable(DIMENSION)
+    vectors = cloud(3 * BLOCK, 1)
+    table.add(list(vectors), 0)
+    table.round_new_rows()
+    wanted = np.zeros(3 * BLOCK, dtype=np.bool_)
+    wanted[[5, 2 * BLOCK + 7]] = True
+    (query,) = cloud(1, 2)
+    exact = np.where(wanted, np.clip(vectors @ query, 0.0, 1.0), 0.0)
+    np.testing.assert_allclose(table.cosines(query, wanted), exact, atol=1e-5)
+    about, errors = table.approximate_cosines(query, wanted)
+    assert (np.abs(about - exact) <= errors).all()
 
 
 def test_room_is_found_before_it_is_needed() -> None:

@@ -17,7 +17,7 @@ from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.engine.sessions import compaction
 from memoryd.engine.sessions.messages import messages_of
-from memoryd.engine.sessions.records import last_consolidated, markers_of
+from memoryd.engine.sessions.records import find_record, last_consolidated, markers_of
 from memoryd.errors import InvalidInput, MemorydError, StoreError
 from memoryd.fields import ARCHIVED, FROM_SESSION, PROJECT, SUMMARY_BY, is_archive
 from memoryd.model import DAY, Memory
@@ -67,7 +67,7 @@ async def test_the_older_part_becomes_an_archive_and_the_messages_stay(engine: E
     assert (facts["messages"], facts["upto"]) == (20, 19)
     assert archive.expires_at is None
     assert [message.id for message in alive(engine)] == ids
-    record = engine.records.find("s")
+    record = find_record(engine._parts.index, "s")
     (marker,) = markers_of(record)
     assert last_consolidated(record) == 19
     assert marker["archive_id"] == archive.id
@@ -104,7 +104,12 @@ async def test_any_number_of_times_and_only_what_is_new(engine: Engine) -> None:
     assert (again.archived, again.archive_name, again.kept) == (0, None, 2)
     names = {archive.name for archive in archives(engine)}
     assert len(names) == 4
-    assert [one["upto"] for one in markers_of(engine.records.find("s"))] == [9, 21, 33, 45]
+    assert [one["upto"] for one in markers_of(find_record(engine._parts.index, "s"))] == [
+        9,
+        21,
+        33,
+        45,
+    ]
 
 
 async def test_without_messages_nothing_is_written(engine: Engine) -> None:
@@ -289,6 +294,17 @@ async def test_garbage_is_not_stored_and_not_asked_for_again(
         assert len(prompt.asked) == 1
 
 
+async def test_the_language_model_can_be_left_out(
+    config: Config, store: RamStore, clock: Clock
+) -> None:
+    prompt = Prompt()
+    async with engine_with(prompt, config, store, clock) as engine:
+        await say(engine, 4)
+        done = await engine.compaction.consolidate("s", ask=False)
+        assert (done.archived, done.summary_by, done.warnings) == (4, "extract", ())
+        assert prompt.asked == []
+
+
 async def test_a_cut_archive_still_fits(config: Config, store: RamStore, clock: Clock) -> None:
     prompt = Prompt(json.dumps({"history_entry": "They spoke of Käse and tea. " * 50}))
     prompt.released.set()
@@ -364,7 +380,7 @@ async def test_a_kill_between_any_two_writes_is_repaired_by_a_repeat(
         await engine.compaction.compact("s", keep=4)
         assert [message.id for message in alive(engine)] == ids
         (archive,) = archives(engine)
-        (marker,) = markers_of(engine.records.find("s"))
+        (marker,) = markers_of(find_record(engine._parts.index, "s"))
         assert (marker["archive_id"], marker["upto"]) == (archive.id, 7)
         facts = [memory for memory in engine._parts.index if FROM_SESSION in memory.metadata]
         assert len(facts) == 2  # the archive, and one fact

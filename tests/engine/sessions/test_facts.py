@@ -11,6 +11,8 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
@@ -22,7 +24,7 @@ from memoryd.errors import InvalidInput
 from memoryd.fields import CONFIRMED_AT, FROM_SESSION, PROJECT, SOURCE, SUPERSEDES, TOPIC
 from memoryd.model import CONFIDENCE, DAY, Memory
 from memoryd.ports import Encoder
-from memoryd.settings import Config
+from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from memoryd.wiring.engine import load_encoder
 from tests.engine.conftest import Clock, Start
 from tests.one_task import in_one_task
@@ -329,3 +331,42 @@ def test_proposals_have_the_time_and_project_of_their_message() -> None:
     team, user = by_llm([message], facts)
     assert (team.project, user.project) == ("pots", None)
     assert by_llm([replace(message, metadata={"role": "tool"})], facts) == []
+
+
+statement = st.tuples(
+    st.sampled_from("ab"), st.sampled_from(["Ann", "Anna", "Bob"]), st.integers(0, 5)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(statement, max_size=5), max_size=4))
+def test_whatever_is_taken_in_any_order_the_newest_of_each_topic_holds(
+    batches: list[list[tuple[str, str, int]]],
+) -> None:
+    anyio.run(_take_all, batches)
+
+
+async def _take_all(batches: list[list[tuple[str, str, int]]]) -> None:
+    """Batches are sessions: their statements may be older than what is known already."""
+    memory = MemorySettings(timezone="UTC", cleanup_interval=10_000)
+    config = Config(memory=memory, embedding=EmbeddingSettings(backend="hash"))
+    async with run_engine(config, RamStore(), HashEncoder(), 384, Clock()) as engine:
+        (id,) = await say(engine, "a message")
+        facts = engine.compaction._facts
+        newest: dict[str, int] = {}
+        for batch in batches:
+            found = [
+                proposed(f"The name of {topic} is {name}.", float(at), id, topic=f"name.{topic}")
+                for topic, name, at in batch
+            ]
+            await facts.take("s", found)
+            for topic, _, at in batch:
+                newest[topic] = max(newest.get(topic, 0), at)
+            count = engine.count
+            await facts.take("s", found)  # a compaction that was interrupted repeats it
+            assert engine.count == count
+            for topic in newest:
+                page = await engine.search(None, "fact", metadata={TOPIC: f"name.{topic}"})
+                (current,) = [hit.memory for hit in page.hits]
+                stated_at = max(current.created_at, current.metadata.get(CONFIRMED_AT, 0.0))
+                assert stated_at == newest[topic]

@@ -1,7 +1,8 @@
 """A sentence cut into clauses, and what makes a clause no statement.
 
-A statement may stand beside a question or a request in one sentence ("I'm vegan, what can I cook?").
-So each rule is tried where a clause begins, and what it keeps ends where another main clause begins.
+A statement may stand beside a question or a request in one sentence ("I'm vegan, what can I
+cook?"). So each rule is tried where a clause begins, and what it keeps ends where another main
+clause begins.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Clauses:
 
 
 def is_doubted(language: Language, before: str, clause: str, *, general: bool) -> bool:
-    """Whether a clause is unsure, reported, past, a joke, of this moment, or about what is at hand."""
+    """Whether a clause is unsure, reported, past, a joke, of this moment, or about something at
+    hand. `before`: what the sentence says before it."""
     if language.condition.search(before) or _JOKES.search(before + clause):
         return True
     if language.doubt.search(clause) or language.passing.search(clause):

@@ -1,8 +1,8 @@
 """The form of the tables: what a language says, and how a row becomes a pattern.
 
 A row is written in plain words: a space stands for any white space, `<name>` for a fragment of the
-table (or of the shared ones below). Every pattern is matched at the beginning of a clause only, which
-keeps the rules exact and their cost linear.
+table (or of the shared ones below). Every pattern is matched at the beginning of a clause only,
+which keeps the rules exact and their cost linear.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Table:
     refusals: str  # a request not to keep what was said
     tasks: str  # a request to work on the text that follows or to play a role
     first_person: str
+    typical: str  # frequent words, to tell it from its sisters
     fragments: Mapping[str, str]
 
 
@@ -85,9 +86,11 @@ class Language:
             Rule(self._compiled(row), rules) for rules in table.rules for row in rules.patterns
         )
         self.explicit = self._compiled("(?:" + "|".join(table.explicit) + ")")
-        self.openers = self._compiled(f"(?:(?:{_longest_first(table.openers)})(?!\\w)[\\s,:!–—-]*)+")
+        self.openers = self._compiled(
+            f"(?:(?:{_longest_first(table.openers)})(?!\\w)[\\s,:!\u2013\u2014-]*)+"
+        )
         self.clause = self._compiled(
-            rf"(?:[,;:(–—]\s*|\.\.+ |…\s*| - |\s(?=(?:{table.conjunctions}) ))"
+            rf"(?:[,;:(\u2013\u2014]\s*|\.\.+ |…\s*| - |\s(?=(?:{table.conjunctions}) ))"
         )
         self.conjunction = self._compiled(f"(?:(?:{table.conjunctions}) )+")
         self.starter = self._compiled(rf"(?:¿|(?:{table.starters}|{table.questions})(?!\w))")
@@ -99,6 +102,7 @@ class Language:
         self.refusal = self._words(table.refusals)
         self.task = self._compiled(f"(?:{table.tasks})(?!\\w)")
         self.first_person = self._words(table.first_person)
+        self.typical = self._words(table.typical)
 
     def _words(self, alternatives: str) -> re.Pattern[str]:
         return self._compiled(rf"(?<!\w)(?:{alternatives})(?!\w)")

@@ -14,13 +14,14 @@ _FRAGMENTS = {
     "day": r"(?:segunda(?:-feira)?|terça(?:-feira)?|quarta(?:-feira)?|quinta(?:-feira)?|"
     r"sexta(?:-feira)?|sábado|domingo)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:e|mas|porque|ou|desde|em|de|da|do|na|no|com|há|então|para)\b))",
-    "object": r"(?!(?:isso|isto|disso|disto|daquilo|esse|essa|este|esta|esses|essas|desse|dessa|deste|desta|"
-    r"da (?:sua|tua)|do (?:seu|teu)|das suas|dos seus|sua|seu|tua|teu|a (?:primeira|segunda|terceira|"
-    r"última|outra|versão|opção|ideia)|o (?:primeiro|segundo|terceiro|último|outro)|como|quando|que|"
-    r"de como|de quando|de que|tudo|de tudo|de ti|de você|você|te|não (?:dizer|responder)|assim|mais)\b)\w",
-    "relation": r"(?:esposa|esposo|mulher|marido|parceir[oa]|companheir[oa]|noiv[oa]|namorad[oa]|filh[oa]|"
-    r"mãe|pai|mamãe|papai|irmão|irmã|avó|avô|sobrinh[oa]|ti[oa]|cachorr[oa]|cão|cadela|gat[oa]|cavalo|"
-    r"bebê|sogr[oa]|colega de quarto|melhor amig[oa]|enteaad[oa])",
+    "object": r"(?!(?:isso|isto|disso|disto|daquilo|esse|essa|este|esta|esses|essas|desse|dessa|"
+    r"deste|desta|da (?:sua|tua)|do (?:seu|teu)|das suas|dos seus|sua|seu|tua|teu|a (?:primeira|"
+    r"segunda|terceira|última|outra|versão|opção|ideia)|o (?:primeiro|segundo|terceiro|último|"
+    r"outro)|como|quando|que|de como|de quando|de que|tudo|de tudo|de ti|de você|você|te|não "
+    r"(?:dizer|responder)|assim|mais)\b)\w",
+    "relation": r"(?:esposa|esposo|mulher|marido|parceir[oa]|companheir[oa]|noiv[oa]|namorad[oa]|"
+    r"filh[oa]|mãe|pai|mamãe|papai|irmão|irmã|avó|avô|sobrinh[oa]|ti[oa]|cachorr[oa]|cão|cadela|"
+    r"gat[oa]|cavalo|bebê|sogr[oa]|colega de quarto|melhor amig[oa]|entead[oa])",
     "my": r"(?:(?:o |a )?(?:meu|minha|nosso|nossa))",
     "job": r"(?:professora?|engenheir[oa]|desenvolvedora?|programadora?|médic[oa]|enfermeir[oa]|"
     r"advogad[oa]|arquitet[oa]|contadora?|contabilista|consultora?|diretora?|estudante|escritora?|"
@@ -28,11 +29,12 @@ _FRAGMENTS = {
     r"encanador|mecânic[oa]|agricultora?|pilot[oa]|bombeir[oa]|dentista|veterinári[oa]|"
     r"farmacêutic[oa]|psicólog[oa]|cirurgiã[o]?|biólog[oa]|químic[oa]|pesquisadora?|investigadora?|"
     r"bibliotecári[oa]|empresári[oa]|aposentad[oa]|reformad[oa]|designer|técnic[oa]|secretári[oa]|"
-    r"cabeleireir[oa]|funcionári[oa] públic[oa]|vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|"
-    r"daltônic[oa]|canhot[oa]|asmátic[oa]|intolerante à lactose|intolerante ao glúten|casad[oa]|"
-    r"divorciad[oa]|solteir[oa]|viúv[oa])",
+    r"cabeleireir[oa]|funcionári[oa] públic[oa])",
+    "trait": r"(?:vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|daltônic[oa]|canhot[oa]|"
+    r"asmátic[oa]|casad[oa]|divorciad[oa]|solteir[oa]|viúv[oa])",
     "made": r"resultado|estilo|tom|título|texto|design|cor|nov[oa]|final|começo|código|abordagem|"
-    r"exemplo|nome|ideia|proposta|forma|maneira|jeito|resposta|plano|logo|estrutura|solução|seu|sua|teu|tua",
+    r"exemplo|nome|ideia|proposta|forma|maneira|jeito|resposta|plano|logo|estrutura|solução|seu|"
+    r"sua|teu|tua",
     "language": r"(?:português|inglês|francês|alemão|espanhol|italiano|árabe|russo|chinês|japonês)",
 }
 
@@ -42,9 +44,10 @@ _RULES = (
     Rules(
         (
             rf"(?:eu )?(?:me chamo|chamo-me) {_NOT_NAMES}(?:<name>|<word>)<end>",
-            rf"(?:o )?meu (?:nome|sobrenome|apelido)(?: completo)? é {_NOT_NAMES}(?:<name>|<word>)<end>",
-            rf"(?:pode |podes |podem )?(?:me chamar|me chame|chama-me|chame-me|me chama) (?:de )?"
-            rf"{_NOT_NAMES}<name>",
+            rf"(?:o )?meu (?:nome|sobrenome|apelido)(?: completo)? é {_NOT_NAMES}(?:<name>|"
+            rf"<word>)<end>",
+            rf"(?:pode |podes |podem )?(?:me chamar|me chame|chama-me|chame-me|me chama) (?:de "
+            rf")?{_NOT_NAMES}<name>",
         ),
         topic="user.name",
         confidence=0.95,
@@ -58,11 +61,12 @@ _RULES = (
         topic="user.birthday",
         confidence=0.95,
     ),
-    Rules((r"(?:eu )?tenho \d{1,3} anos<end>",), topic="user.age", confidence=0.85),
+    Rules((r"(?:eu )?tenho \d{1,3} anos(?! de)<end>",), topic="user.age", confidence=0.85),
     Rules(
         (
-            r"(?:eu |nós )?(?:moro|vivo|moramos|vivemos|resido) <very>(?:em|no|na|nos|nas|perto d[eoa]) "
-            r"(?!paz|um sonho|um mundo|esse|essa|este|medo|mundo da lua|passado|constante)\w",
+            r"(?:eu |nós )?(?:moro|vivo|moramos|vivemos|resido) <very>(?:em|no|na|nos|nas|perto "
+            r"d[eoa]) (?!paz|um sonho|um mundo|esse|essa|este|medo|mundo da lua|passado|"
+            r"constante)\w",
             r"(?:o )?(?:meu endereço|a minha morada|minha morada) é (?=[^?]{0,60}\d)\w",
             r"(?:eu )?(?:me mudei|mudei-me) para (?:o |a )?<cap>",
         ),
@@ -76,15 +80,19 @@ _RULES = (
         confidence=0.95,
     ),
     Rules(
-        (r"(?:o )?meu (?:número|telefone|celular|telemóvel|whatsapp)(?: de telefone)? é(?: o)? <number>",),
+        (
+            r"(?:o )?meu (?:número|telefone|celular|telemóvel|whatsapp)(?: de telefone)? é(?: o)? "
+            r"<number>",
+        ),
         topic="user.phone",
         confidence=0.95,
     ),
     Rules(
         (
-            r"(?:eu )?trabalho <very>(?:para|na|no|numa|num|em) (?:uma? |a |o )?(?:pequen[oa] |grande )?(?:<cap>|"
-            r"empresa|banco|escola|hospital|universidade|loja|restaurante|fábrica|escritório|startup|agência|"
-            r"prefeitura|câmara|clínica|laboratório|ong|farmácia|livraria|hotel|museu|padaria)\b",
+            r"(?:eu )?trabalho <very>(?:para|na|no|numa|num|em) (?:uma? |a |o )?(?:pequen[oa] |"
+            r"grande )?(?:<cap>|empresa|banco|escola|hospital|universidade|loja|restaurante|"
+            r"fábrica|escritório|startup|agência|prefeitura|câmara|clínica|laboratório|ong|"
+            r"farmácia|livraria|hotel|museu|padaria)\b",
         ),
         topic="user.employer",
         confidence=0.85,
@@ -102,34 +110,43 @@ _RULES = (
         (
             r"<my> <relation> (?:se chama|chama-se) <word>",
             r"o nome d[oa] (?:meu|minha) <relation> é <word>",
-            r"(?:eu )?(?:tenho|temos) (?:uma?|dois|duas|três|quatro|cinco|\d+) (?:filh[oa]s?|crianças|irmãos|irmãs|"
-            r"irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)(?:<end>| que se chama| chamad)",
-            r"<my> <relation> (?:tem \d+ (?:anos|meses)|é (?:alérgic[oa]|vegan[oa]|vegetarian[oa]|celíac[oa]|"
-            r"diabétic[oa])|usa cadeira de rodas|trabalha (?:na|no|como|para) |mora em )",
+            r"(?:eu )?(?:tenho|temos) (?:uma?|dois|duas|três|quatro|cinco|\d+) (?:filh[oa]s?|"
+            r"crianças|irmãos|irmãs|irmão|irmã|cachorr[oa]s?|cães|gat[oa]s?|net[oa]s?)(?:<end>| "
+            r"que se chama| chamad)",
+            r"<my> <relation> (?:tem \d+ (?:anos|meses)|é (?:alérgic[oa]|vegan[oa]|vegetarian[oa]|"
+            r"celíac[oa]|diabétic[oa])|usa cadeira de rodas|trabalha (?:na|no|como|para) |mora em "
+            r")",
         ),
         confidence=0.85,
     ),
     Rules(
-        (r"<my> (?P<thing>chefe|gerente|médic[oa]|dentista|advogad[oa]|contadora?|supervisora?|"
-         r"diretora?|orientadora?) (?:é|se chama|chama-se) (?:a |o |senhora? |dra?\. )*(?-i:[A-ZÀ-Ý])[\w-]+<end>",),
-        topic="{thing}",
+        (
+            r"<my> (?P<thing>chefe|gerente|médic[oa]|dentista|advogad[oa]|contadora?|supervisora?|"
+            r"diretora?|orientadora?) (?:é|se chama|chama-se) (?:a |o |senhora? |dra?\. "
+            r")*(?-i:[A-ZÀ-Ý])[\w-]+<end>",
+        ),
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(
         (
-            r"(?:eu )?sou <very>(?:alérgic[oa]|intolerante) (?:a|à|ao|aos|às) (?!ti|isso|segundas)\w",
-            r"(?:eu )?tenho (?:alergia a|diabetes|asma|doença celíaca|epilepsia|enxaqueca|hipertensão|"
-            r"intolerância a)\b",
-            r"(?:eu )?(?:não|nunca) (?:como|bebo|fumo|consumo|tomo) (?!(?:nada|mais nada|isso|agora|você|tu|eu|antes|esperava|"
-            r"outros|o|a|os|as|esse|essa|um|uma|meu|deveria|sempre)\b)\w",
+            r"(?:eu )?sou <very>(?:uma? )?<trait><end>",
+            r"(?:eu )?sou <very>(?:alérgic[oa]|intolerante) (?:a|à|ao|aos|às) (?!ti|isso|"
+            r"segundas)\w",
+            r"(?:eu )?tenho (?:alergia a|diabetes|asma|doença celíaca|epilepsia|enxaqueca|"
+            r"hipertensão|intolerância a)\b",
+            r"(?:eu )?(?:não|nunca) (?:como|bebo|fumo|consumo|tomo) (?!(?:nada|mais nada|isso|"
+            r"agora|você|tu|eu|antes|esperava|outros|o|a|os|as|esse|essa|um|uma|meu|deveria|"
+            r"sempre)\b)\w",
         ),
         confidence=0.9,
     ),
     Rules((r"(?:eu )?falo <very><language>", r"(?:a )?minha língua materna é \w"), confidence=0.85),
     Rules(
         (
-            r"(?:eu )?prefiro <very>(?P<rest><object>)",
-            r"(?:eu )?(?:não )?(?:gosto|curto) <very>(?P<rest>(?:de|do|da|dos|das) (?!(?:tudo|ti|você|vocês|como|<made>)\b)\w)",
+            r"(?:eu )?prefiro <very>(?!\w+[aei]r[.! ]*$)(?P<rest><object>)",
+            r"(?:eu )?(?:não )?(?:gosto|curto) <very>(?P<rest>(?:de|do|da|dos|das) (?!(?:outr[oa]|"
+            r"tudo|ti|você|vocês|como|<made>)\b)\w)",
             r"(?:eu )?(?:odeio|detesto|adoro|amo|não suporto) (?P<rest><object>)",
         ),
         topic="preference:{thing}",
@@ -144,9 +161,10 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:por favor,? )?(?:responda|responde|responda-me|escreva|escreve|fale|fala) sempre em <language>",
-            r"(?:a partir de agora|de agora em diante|daqui em diante|daqui para a frente),? (?:responda|responde|"
-            r"escreva|escreve|fale|fala)(?: sempre)? em <language>",
+            r"(?:por favor,? )?(?:responda|responde|responda-me|escreva|escreve|fale|fala) sempre "
+            r"em <language>",
+            r"(?:a partir de agora|de agora em diante|daqui em diante|daqui para a frente),? "
+            r"(?:responda|responde|escreva|escreve|fale|fala)(?: sempre)? em <language>",
         ),
         topic="preference:answer language",
         kind="preference",
@@ -154,13 +172,14 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:a partir de agora|de agora em diante|daqui em diante|daqui para a frente),? (?!veremos|vamos "
-            r"ver)\w",
-            r"(?:por favor,? )?(?:use|usa|responda|responde|escreva|coloque|adicione|execute|verifique|cite|"
-            r"evite|me chame) sempre \w",
-            r"(?:por favor,? )?(?:nunca|jamais) (?:use|uses|apague|apagues|coloque|responda|escreva|adicione|"
-            r"faça|me chame|envie|remova)\b",
-            r"(?:por favor,? )?sempre (?:use|responda|escreva|coloque|adicione|execute|verifique|cite) \w",
+            r"(?:a partir de agora|de agora em diante|daqui em diante|daqui para a frente),? "
+            r"(?!veremos|vamos ver)\w",
+            r"(?:por favor,? )?(?:use|usa|responda|responde|escreva|coloque|adicione|execute|"
+            r"verifique|cite|evite|me chame) sempre \w",
+            r"(?:por favor,? )?(?:nunca|jamais) (?:use|uses|apague|apagues|coloque|responda|"
+            r"escreva|adicione|faça|me chame|envie|remova)\b",
+            r"(?:por favor,? )?sempre (?:use|responda|escreva|coloque|adicione|execute|verifique|"
+            r"cite) \w",
         ),
         kind="requirement",
         about_user=None,
@@ -168,11 +187,12 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:nós |já |finalmente )?(?:decidimos|combinamos|a equipe decidiu|a equipa decidiu|resolvemos|eu "
-            r"decidi|decidi) (?:usar|utilizar|adotar|migrar|passar para|mudar para|manter|não usar|adiar|lançar|"
-            r"publicar|que|substituir|hospedar|abandonar|contratar|vender|comprar)\b",
-            r"(?:escolhemos|optamos por|ficamos com) (?!o (?:primeiro|segundo)|a (?:primeira|segunda)|isso|"
-            r"esse|fome|sono)\w",
+            r"(?:nós |já |finalmente )?(?:decidimos|combinamos|a equipe decidiu|a equipa decidiu|"
+            r"resolvemos|eu decidi|decidi) (?:usar|utilizar|adotar|migrar|passar para|mudar para|"
+            r"manter|não usar|adiar|lançar|publicar|que|substituir|hospedar|abandonar|contratar|"
+            r"vender|comprar)\b",
+            r"(?:escolhemos|optamos por|ficamos com(?= <cap>)) (?!o (?:primeiro|segundo)|a "
+            r"(?:primeira|segunda)|isso|esse|fome|sono)\w",
             r"(?:foi decidido|ficou decidido|ficou combinado) (?:que|usar)\b",
         ),
         kind="decision",
@@ -182,12 +202,13 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>(?:prazo(?: final| limite)?|data limite|data de entrega|"
-            r"deadline|entrega|data final)(?: (?:de|do|da|para|para a|para o) [\w -]{2,60}?)?) (?:é|termina|vence|"
-            r"acaba)(?: em| no| na| a)? (?:<date>|<day>)",
-            r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>[\w -]{2,50}?) (?:deve ser entregue|tem de estar pront[oa]|"
-            r"tem que estar pront[oa]|precisa estar pront[oa]|deve estar pront[oa]|precisa ser entregue)(?: até| em| no| a| "
-            r"antes de)* (?:<date>)",
+            r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>(?:prazo(?: final| limite)?|data limite|data "
+            r"de entrega|deadline|entrega|data final)(?: (?:de|do|da|para|para a|para o) [\w "
+            r"-]{2,60}?)?) (?:é|termina|vence|acaba)(?: em| no| na| a)? (?:<date>|<day>)",
+            r"(?:tenho|temos) (?:que|de) entregar (?P<thing>[\w -]{2,50}?) (?:até |no |em )?<date>",
+            r"(?:o|a|nosso|nossa|meu|minha) (?P<thing>[\w -]{2,50}?) (?:deve ser entregue|tem de "
+            r"estar pront[oa]|tem que estar pront[oa]|precisa estar pront[oa]|deve estar pront[oa]|"
+            r"precisa ser entregue)(?: até| em| no| a| antes de)* (?:<date>)",
         ),
         topic="deadline:{thing}",
         about_user=False,
@@ -195,12 +216,12 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:neste|nesse|no nosso|no) (?:projeto|repositório|repo|time|código)[\w ]{0,20},? (?:nós )?"
-            r"(?:usamos|utilizamos|escrevemos|seguimos) \w",
-            r"(?:nós |a gente )?(?:usamos|utilizamos|usa|nossa equipe usa|este projeto usa|o projeto usa) (?!isso|isto|essa|"
-            r"esse|demais|muit|o |a |os |as |uma? )\w",
-            r"(?:a )?noss[oa] (?:convenção|estilo de código|stack|backend|branch principal|reunião diária) "
-            r"(?:é|se chama|fica) (?!fora|quebrad|lent|ruim)\w",
+            r"(?:neste|nesse|no nosso|no) (?:projeto|repositório|repo|time|código)[\w ]{0,20},? "
+            r"(?:nós )?(?:usamos|utilizamos|escrevemos|seguimos) \w",
+            r"(?:nós |a gente )?(?:usamos|utilizamos|usa|nossa equipe usa|este projeto usa|o "
+            r"projeto usa) (?!isso|isto|essa|esse|demais|muit|o |a |os |as |uma? )\w",
+            r"(?:a )?noss[oa] (?:convenção|estilo de código|stack|backend|branch principal|reunião "
+            r"diária) (?:é|se chama|fica) (?!fora|quebrad|lent|ruim)\w",
         ),
         about_user=False,
         general=True,
@@ -211,36 +232,42 @@ TABLE = Table(
     code="pt",
     rules=_RULES,
     explicit=(
-        r"(?:por favor,? )?(?:lembre-se|lembra-te|lembre|lembra|não esqueça|não se esqueça|não te esqueças|não "
-        r"esqueças|tenha em mente|tem em mente|tem em conta|leve em conta|anote|anota|guarde|guarda)"
-        r"(?: sempre| bem)? (?:de )?que ",
-        r"(?:por favor,? )?(?:lembre-se|lembra-te|anote|anota|guarde|memorize)(?: isto| isso| o seguinte| disto)? ?: ?",
+        r"(?:por favor,? )?(?:lembre-se|lembra-te|lembre|lembra|não esqueça|não se esqueça|não te "
+        r"esqueças|não esqueças|tenha em mente|tem em mente|tem em conta|leve em conta|anote|anota|"
+        r"guarde|guarda)(?: sempre| bem)? (?:de )?que ",
+        r"(?:por favor,? )?(?:lembre-se|lembra-te|anote|anota|guarde|memorize)(?: isto| isso| o "
+        r"seguinte| disto)? ?: ?",
         r"para (?:referência futura|a próxima vez|o futuro) ?[:,] ?",
     ),
-    openers=r"ok|tá|oh|ah|e|mas|bom|então|aliás|a propósito|além disso|oi|olá|bom dia|boa (?:tarde|noite)|"
-    r"obrigad[oa]|muito obrigad[oa]|sim|para sua informação|só para saber|saiba que|fica sabendo que|em geral|ps|"
-    r"importante|nota|como sabe|porque|já que|como|pessoalmente|na verdade|perfeito|valeu",
+    openers=r"ok|tá|oh|ah|e|mas|bom|então|aliás|a propósito|além disso|oi|olá|bom dia|boa (?:tarde|"
+    r"noite)|obrigad[oa]|muito obrigad[oa]|sim|para sua informação|só para saber|saiba que|fica "
+    r"sabendo que|em geral|ps|importante|nota|como sabe|porque|já que|como|pessoalmente|na verdade|"
+    r"perfeito|valeu",
     conjunctions="e|mas|porque|já que|então|embora",
-    starters=r"eu|me|meu|minha|nosso|nossa|sou|tenho|moro|trabalho|prefiro|pode|você|poderia|isso|ele|"
-    r"ela|agora|obrigad[oa]",
-    questions=r"pode|poderia|podes|que|o que|como|qual|quais|quem|onde|quando|por que|porquê|quanto|"
-    r"quantos|devo|deveria|tem|sabe|você pode|me ajuda|certo|há",
-    doubts=r"se (?!chama)\w+|talvez|provavelmente|possivelmente|acho|creio|suponho|penso que|antes|antigamente|diz|"
-    r"dizem|disse|disseram|segundo|não tenho certeza|ainda não|tomara|gostaria|preferiria|seria|"
-    r"poderia|não sei|às vezes|parece|brincadeira|brincando|gostava|já não",
-    conditions=r"se (?!chama)\w+|imagine|imagina|suponha|suponhamos|finja|finge|faz de conta|disse|diz|talvez|no "
-    r"(?:filme|livro|jogo)|na (?:história|música)|frase|claro,? porque|antigamente|ótimo,? eu",
-    passing=r"hoje|esta (?:noite|manhã|tarde|semana)|agora mesmo|neste momento|por enquanto|no momento|"
-    r"ontem|amanhã|em \d+ minutos|hoje à noite",
-    deictic=r"sua|seu|tua|teu|essa|esse|esta|este(?! (?:projeto|repositório|repo))|isso|isto|aqui|ideia|"
-    r"proposta|resposta|versão|opção|(?:primeir[oa]|segund[oa](?!-)|terceir[oa]|últim[oa])",
-    refusals=r"não (?:lembre|lembres|guarde|guardes|anote|anotes|memorize|salve|se lembre)|(?<!não )esque(?:ça|ce) "
-    r"(?:que|isso|o que)|(?:fica )?entre nós",
-    tasks=r"(?:(?:por favor,?|pode|poderia|agora|me ajude a) )*(?:traduza|traduz|traduzir|corrija|corrige|"
-    r"corrigir|resuma|resume|resumir|reescreva|reescreve|reformule|imagine|imagina|finja|finge|aja como|"
-    r"você é uma?|és uma?|melhore|(?:escreva|escreve|crie|faça) (?:uma? )?(?:[\w-]+ ){0,3}(?:história|poema|"
-    r"e-?mail|carta|texto|música|canção|diálogo|discurso|mensagem|frase|redação|conto)|aqui está (?:o|a|meu|"
-    r"minha|um|uma) (?:texto|email|carta|rascunho|história|artigo)|como se diz)",
+    starters=r"eu|me|meu|minha|nosso|nossa|sou|tenho|moro|trabalho|prefiro|pode|você|poderia|isso|"
+    r"ele|ela|agora|obrigad[oa]",
+    questions=r"pode|poderia|podes|que|o que|como|qual|quais|quem|onde|quando|por que|porquê|"
+    r"quanto|quantos|devo|deveria|tem|sabe|você pode|me ajuda|certo|há",
+    doubts=r"se (?!chama)\w+|talvez|provavelmente|possivelmente|acho|creio|suponho|penso que|antes|"
+    r"antigamente|diz|dizem|disse|disseram|segundo|não tenho certeza|ainda não|tomara|gostaria|"
+    r"preferiria|seria|poderia|não sei|às vezes|parece|brincadeira|brincando|gostava|já não",
+    conditions=r"se (?!chama)\w+|imagine|imagina|suponha|suponhamos|finja|finge|faz de conta|disse|"
+    r"diz|talvez|no (?:filme|livro|jogo)|na (?:história|música)|frase|claro,? porque|antigamente|"
+    r"ótimo,? eu",
+    passing=r"hoje|esta (?:noite|manhã|tarde|semana)|agora mesmo|neste momento|por enquanto|no "
+    r"momento|ontem|amanhã|em \d+ minutos|hoje à noite",
+    deictic=r"sua|seu|tua|teu|essa|esse|esta|este(?! (?:projeto|repositório|repo))|isso|isto|aqui|"
+    r"ideia|proposta|resposta|versão|opção|(?:primeir[oa]|segund[oa](?!-)|terceir[oa]|últim[oa])",
+    refusals=r"não (?:lembre|lembres|guarde|guardes|anote|anotes|memorize|salve|se lembre)|(?<!não "
+    r")esque(?:ça|ce) (?:que|isso|o que)|(?:fica )?entre nós",
+    tasks=r"(?:(?:por favor,?|pode|poderia|agora|me ajude a) )*(?:traduza|traduz|traduzir|corrija|"
+    r"corrige|corrigir|resuma|resume|resumir|reescreva|reescreve|reformule|imagine|imagina|finja|"
+    r"finge|aja como|você é uma?|és uma?|melhore|(?:escreva|escreve|crie|faça) (?:uma? )?(?:[\w-]+ "
+    r"){0,3}(?:história|poema|e-?mail|carta|texto|música|canção|diálogo|discurso|mensagem|frase|"
+    r"redação|conto)|aqui está (?:o|a|meu|minha|um|uma) (?:texto|email|carta|rascunho|história|"
+    r"artigo)|como se diz)",
     first_person=r"eu|me|mim|meu|minha|meus|minhas|sou|tenho|moro|trabalho|prefiro|odeio",
+    typical=r"o|na|gente|os|do|da|em|com|não|isso|você|quando|eu|é|meu|minha|uma|um|ao|amanhã|nós|"
+    r"esse|essaesse|essa|e",
     fragments=_FRAGMENTS,
 )

@@ -1,8 +1,8 @@
 """The sentences of a message that are its author's own words.
 
-Code, logs, quotes, tables and lines of a pasted dialogue are left out. What stands between quotation
-marks inside a sentence is masked by letters of the same number, so that no rule reads it and the
-place of every other word stays the same.
+Code, logs, quotes, tables and lines of a pasted dialogue are left out. What stands between
+quotation marks inside a sentence is masked by as many letters, so that no rule reads it and every
+other word stays in its place.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LEAD_WORD = re.compile(  # words before a colon that are no speaker
     re.IGNORECASE,
 )
 _SYMBOLS = re.compile(r"[{}\[\]<>=;|\\$_&^~]")
-_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+")
+_BULLET = re.compile(r"^\s*(?:[-*•\u2013]|\d{1,2}[.)])\s+")
 _QUOTED = re.compile(
     "|".join(
         f"{first}[^{last}\n]{{1,{MAX_QUOTE}}}{last}"
@@ -56,10 +56,12 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.$")
-_END = re.compile(r"[.!?…。！？]+[)\"'”»]*(?=\s|$)|[;\n]")
+_END = re.compile(r"[.!?…。\uff01\uff1f]+[)\"'”»]*(?=\s|$)|[;\n]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "’": "'", "‘": "'", "´": "'", "\t": " "})
+_SPACES = str.maketrans(
+    {"\u00a0": " ", "\u202f": " ", "\u2019": "'", "\u2018": "'", "\u00b4": "'", "\t": " "}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class Sentence:
 def sentences(text: str) -> Iterator[Sentence]:
     """The sentences of a message that its author says."""
     plain = "\n".join(_own_lines(_shortened(text)))
-    plain = unicodedata.normalize("NFC", _CONTROL.sub(" ", _INVISIBLE.sub("", plain))).translate(_SPACES)
+    plain = unicodedata.normalize("NFC", _CONTROL.sub(" ", _INVISIBLE.sub("", plain))).translate(
+        _SPACES
+    )
     masked = _QUOTED.sub(_mask, plain)
     start = 0
     for end in _ends(masked):
@@ -102,7 +106,12 @@ def _own_lines(text: str) -> Iterator[str]:
 
 
 def _is_own(line: str) -> bool:
-    if len(line) > MAX_LINE or line.lstrip().startswith(">") or _CODE_LINE.match(line) or _LOG_LINE.match(line):
+    if (
+        len(line) > MAX_LINE
+        or line.lstrip().startswith(">")
+        or _CODE_LINE.match(line)
+        or _LOG_LINE.match(line)
+    ):
         return False
     if _ROLE_WORD.match(line) or (_ROLE.match(line) and not _LEAD_WORD.match(line)):
         return False
@@ -131,5 +140,5 @@ def _sentence(plain: str, masked: str, start: int, end: int) -> Iterator[Sentenc
     start += len(part) - len(part.lstrip())
     part = part.strip()
     if 2 <= len(part) <= MAX_SENTENCE:
-        asks = "?" in part[-4:] or "？" in part[-4:] or part.startswith("¿")
+        asks = "?" in part[-4:] or "\uff1f" in part[-4:] or part.startswith("¿")
         yield Sentence(part, masked[start : start + len(part)], asks)

@@ -13,22 +13,24 @@ _FRAGMENTS = {
     r"(?:finales de |en |a finales de )(?:<month>)\b)",
     "day": r"(?:lunes|martes|miércoles|jueves|viernes|sábado|domingo)",
     "end": r"(?=\s*(?:$|[^\w\s]|(?:y|e|pero|porque|o|desde|en|de|con|así|para)\b))",
-    "object": r"(?!(?:eso|esto|esta|este|estos|estas|ese|esa|esos|esas|tu|tus|su|la (?:primera|segunda|"
-    r"tercera|última|otra|versión|opción)|el (?:primero|segundo|tercero|último|otro|primer)|lo|que|"
-    r"cuando|cómo|como|todo|te|ambos|no (?:decir|contestar)|así|más|aquel|aquella)\b)\w",
-    "relation": r"(?:mujer|esposa|esposo|marido|pareja|novia|novio|prometid[oa]|hij[oa]|madre|padre|"
-    r"mamá|papá|herman[oa](?: mayor| menor)?|abuel[oa]|sobrin[oa]|tí[oa]|perr[oa]|gat[oa]|caballo|"
-    r"bebé|compañer[oa] de piso|suegr[oa]|mejor amig[oa])",
-    "job": r"(?:profesora?|maestr[oa]|ingenier[oa]|desarrolladora?|programadora?|médic[oa]|doctora?|"
-    r"enfermer[oa]|abogad[oa]|arquitect[oa]|contable|contadora?|consultora?|directora?|estudiante|"
-    r"escritora?|periodista|traductora?|fotógraf[oa]|artista|músic[oa]|cociner[oa]|panader[oa]|"
-    r"electricista|fontaner[oa]|mecánic[oa]|agricultora?|piloto|bomber[oa]|dentista|veterinari[oa]|"
-    r"farmacéutic[oa]|psicólog[oa]|cirujan[oa]|biólog[oa]|químic[oa]|investigadora?|bibliotecari[oa]|"
-    r"empresari[oa]|jubilad[oa]|diseñadora?|técnic[oa]|secretari[oa]|peluquer[oa]|funcionari[oa]|"
-    r"vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|daltónic[oa]|zurd[oa]|asmátic[oa]|"
-    r"intolerante a la lactosa|intolerante al gluten|autónom[oa]|camarer[oa]|enólog[oa])",
-    "made": r"resultado|estilo|tono|título|texto|diseño|color|nuev[oa]|final|comienzo|código|enfoque|"
-    r"ejemplo|nombre|idea|propuesta|forma|manera|respuesta|plan|logo|estructura|solución|últim[oa]",
+    "object": r"(?!(?:eso|esto|esta|este|estos|estas|ese|esa|esos|esas|tu|tus|su|la (?:primera|"
+    r"segunda|tercera|última|otra|versión|opción)|el (?:primero|segundo|tercero|último|otro|"
+    r"primer)|lo|que|cuando|cómo|como|todo|te|ambos|no|así|más|aquel|aquella)\b)\w",
+    "relation": r"(?:mujer|esposa|esposo|marido|pareja|novia|novio|prometid[oa]|hij[oa]|madre|"
+    r"padre|mamá|papá|herman[oa](?: mayor| menor)?|abuel[oa]|sobrin[oa]|tí[oa]|perr[oa]|gat[oa]|"
+    r"caballo|bebé|compañer[oa] de piso|suegr[oa]|mejor amig[oa])",
+    "job": r"(?:profesora?|maestr[oa]|ingenier[oa]|desarrolladora?|programadora?|médic[oa]|"
+    r"doctora?|enfermer[oa]|abogad[oa]|arquitect[oa]|contable|contadora?|consultora?|directora?|"
+    r"estudiante|escritora?|periodista|traductora?|fotógraf[oa]|artista|músic[oa]|cociner[oa]|"
+    r"panader[oa]|electricista|fontaner[oa]|mecánic[oa]|agricultora?|piloto|bomber[oa]|dentista|"
+    r"veterinari[oa]|farmacéutic[oa]|psicólog[oa]|cirujan[oa]|biólog[oa]|químic[oa]|investigadora?|"
+    r"bibliotecari[oa]|empresari[oa]|jubilad[oa]|diseñadora?|técnic[oa]|secretari[oa]|peluquer[oa]|"
+    r"funcionari[oa]|autónom[oa]|camarer[oa]|enólog[oa])",
+    "made": r"resultado|estilo|tono|título|texto|diseño|color|nuev[oa]|final|comienzo|código|"
+    r"enfoque|ejemplo|nombre|idea|propuesta|forma|manera|respuesta|plan|logo|estructura|solución|"
+    r"últim[oa]",
+    "trait": r"(?:vegan[oa]|vegetarian[oa]|diabétic[oa]|celíac[oa]|daltónic[oa]|zurd[oa]|"
+    r"asmátic[oa])",
     "language": r"(?:español|castellano|inglés|francés|alemán|italiano|portugués|catalán|gallego|"
     r"euskera|árabe|ruso|chino|japonés)",
 }
@@ -40,7 +42,8 @@ _RULES = (
         (
             rf"(?:yo )?me llamo {_NOT_NAMES}(?:<name>|<word>)<end>",
             rf"mi (?:nombre|apellido)(?: completo)? es {_NOT_NAMES}(?:<name>|<word>)<end>",
-            rf"(?:puedes |podéis |puede )?(?:llámame|llamarme|llámenme|dime) {_NOT_NAMES}<name><end>",
+            rf"(?:puedes |podéis |puede )?(?:llámame|llamarme|llámenme|dime) "
+            rf"{_NOT_NAMES}<name><end>",
         ),
         topic="user.name",
         confidence=0.95,
@@ -54,7 +57,7 @@ _RULES = (
         topic="user.birthday",
         confidence=0.95,
     ),
-    Rules((r"tengo \d{1,3} años<end>",), topic="user.age", confidence=0.85),
+    Rules((r"tengo \d{1,3} años(?! de)<end>",), topic="user.age", confidence=0.85),
     Rules(
         (
             r"(?:yo |nosotros )?(?:vivo|vivimos|resido) <very>(?:en|cerca de|a las afueras de) "
@@ -78,18 +81,19 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:yo )?trabajo <very>(?:para|en) (?:(?:una?|el|la|los|las) )?(?:pequeñ[oa] |gran )?(?:<cap>|"
-            r"empresa|bodega|hospital|escuela|colegio|instituto|banco|universidad|tienda|restaurante|fábrica|"
-            r"oficina|startup|agencia|despacho|ayuntamiento|clínica|laboratorio|ong|sector|bufete|consultora|"
-            r"farmacia|librería|hotel|cafetería|granja|editorial|museo|panadería)\b",
+            r"(?:yo )?trabajo <very>(?:para|en) (?:(?:una?|el|la|los|las) )?(?:pequeñ[oa] |gran "
+            r")?(?:<cap>|empresa|bodega|hospital|escuela|colegio|instituto|banco|universidad|"
+            r"tienda|restaurante|fábrica|oficina|startup|agencia|despacho|ayuntamiento|clínica|"
+            r"laboratorio|ong|sector|bufete|consultora|farmacia|librería|hotel|cafetería|granja|"
+            r"editorial|museo|panadería)\b",
         ),
         topic="user.employer",
         confidence=0.85,
     ),
     Rules(
         (
-            r"(?:yo )?trabajo <very>(?:como|de) (?!siempre|loc[oa]|noche|día|costumbre|un |verdad|nuevo|"
-            r"lunes)\w",
+            r"(?:yo )?trabajo <very>(?:como|de) (?!siempre|loc[oa]|noche|día|costumbre|un |verdad|"
+            r"nuevo|lunes)\w",
             r"(?:yo )?soy <very>(?:una? )?<job><end>",
             r"estudio (?!esto|eso|mucho|para|el |la )\w+[\w ]{0,40} en <cap>",
             r"me dedico a (?:la|el|los|las) \w",
@@ -101,39 +105,44 @@ _RULES = (
         (
             r"(?:mi|nuestr[oa]) <relation> se llama <word>",
             r"el nombre de (?:mi|nuestr[oa]) <relation> es <word>",
-            r"(?:tengo|tenemos) (?:una?|dos|tres|cuatro|cinco|\d+) (?:hij[oa]s?|niñ[oa]s?|herman[oa]s?|"
-            r"perr[oa]s?|gat[oa]s?|niet[oa]s?)(?:<end>| que se llama| llamad)",
+            r"(?:tengo|tenemos) (?:una?|dos|tres|cuatro|cinco|\d+) (?:hij[oa]s?|niñ[oa]s?|"
+            r"herman[oa]s?|perr[oa]s?|gat[oa]s?|niet[oa]s?)(?:<end>| que se llama| llamad)",
             r"estoy (?:casad[oa]|divorciad[oa]|solter[oa]|viud[oa])<end>",
             r"soy (?:viud[oa]|solter[oa])<end>",
             r"(?:mi|nuestr[oa]) <relation> (?:tiene \d+ (?:años|meses)|es (?:alérgic[oa]|vegan[oa]|"
-            r"vegetarian[oa]|celíac[oa]|diabétic[oa])|usa silla de ruedas|trabaja (?:en|como|para) |"
-            r"vive en )",
+            r"vegetarian[oa]|celíac[oa]|diabétic[oa])|usa silla de ruedas|trabaja (?:en|como|para) "
+            r"|vive en )",
         ),
         confidence=0.85,
     ),
     Rules(
-        (r"(?:mi|nuestr[oa]) (?P<thing>jef[ea]|médic[oa]|dentista|abogad[oa]|contable|gerente|"
-         r"supervisora?|casero|directora?) (?:es|se llama) (?:la |el |señora? |doña |don )*"
-         r"(?-i:[A-ZÀ-Ý])[\w-]+<end>",),
-        topic="{thing}",
+        (
+            r"(?:mi|nuestr[oa]) (?P<thing>jef[ea]|médic[oa]|dentista|abogad[oa]|contable|gerente|"
+            r"supervisora?|casero|directora?) (?:es|se llama) (?:la |el |señora? |doña |don "
+            r")*(?-i:[A-ZÀ-Ý])[\w-]+<end>",
+        ),
+        topic="role:{thing}",
         about_user=None,
     ),
     Rules(
         (
-            r"(?:yo )?soy <very>(?:alérgic[oa]|intolerante) (?:a|al|a la|a los|a las) (?!ti|eso|los lunes|"
-            r"tus)\w",
+            r"(?:yo )?soy <very>(?:una? )?<trait><end>",
+            r"(?:yo )?soy <very>(?:alérgic[oa]|intolerante) (?:a|al|a la|a los|a las) (?!ti|eso|"
+            r"los lunes|tus)\w",
             r"tengo (?:alergia a|diabetes|asma|celiaquía|epilepsia|hipertensión|intolerancia a)\b",
-            r"no (?:como|bebo|fumo|consumo|tomo) (?:nunca )?(?!(?:nada|más|ahora|eso|esto|el|si|tú|tu|yo|antes|esperaba|otros|otras|la|los|las|ese|esa|un|"
-            r"una|mi|ustedes|vosotros|debería|siempre)\b)\w",
-            r"nunca (?:como|bebo|fumo|uso|tomo) \w",
+            r"no (?:como|bebo|fumo|consumo|tomo) (?:nunca )?(?!(?:nada|más|ahora|eso|esto|el|si|tú|"
+            r"tu|yo|antes|esperaba|otros|otras|la|los|las|ese|esa|un|una|mi|ustedes|vosotros|"
+            r"debería|siempre)\b)\w",
+            r"nunca (?:como|bebo|fumo|uso|tomo) (?!esto|eso|est[ea]|más)\w",
         ),
         confidence=0.9,
     ),
     Rules((r"hablo <very><language>", r"mi lengua materna es \w"), confidence=0.85),
     Rules(
         (
-            r"(?:yo )?prefiero <very>(?P<rest><object>)",
-            r"(?:a mí )?(?:no )?me (?:gustan?|encantan?) <very>(?P<rest>(?!que|(?:el|la|los|las|un|una) (?:<made>)\b)<object>)",
+            r"(?:yo )?prefiero <very>(?!\w+[aei]r[.! ]*$)(?P<rest><object>)",
+            r"(?:a mí )?(?:no )?me (?:gustan?|encantan?) <very>(?P<rest>(?!que|(?:el|la|los|las|un|"
+            r"una) (?:<made>)\b)<object>)",
             r"(?:yo )?(?:odio|detesto|aborrezco|no soporto|adoro|amo) (?P<rest><object>)",
         ),
         topic="preference:{thing}",
@@ -150,8 +159,9 @@ _RULES = (
         (
             r"(?:por favor,? )?(?:responde|respóndeme|contesta|contéstame|escribe|háblame|habla) "
             r"(?:siempre )(?:en )<language>",
-            r"(?:a partir de ahora|de ahora en adelante|en adelante|desde ahora),? (?:por favor )?(?:responde|"
-            r"respóndeme|contesta|contéstame|escribe|háblame|habla)(?: siempre)? en <language>",
+            r"(?:a partir de ahora|de ahora en adelante|en adelante|desde ahora),? (?:por favor "
+            r")?(?:responde|respóndeme|contesta|contéstame|escribe|háblame|habla)(?: siempre)? en "
+            r"<language>",
         ),
         topic="preference:answer language",
         kind="preference",
@@ -159,11 +169,12 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:a partir de ahora|de ahora en adelante|en adelante|desde ahora),? (?!veremos|ya veremos)\w",
-            r"(?:por favor,? )?(?:usa|utiliza|responde|escribe|pon|añade|ejecuta|revisa|cita|evita|llámame|"
-            r"contesta) siempre \w",
-            r"(?:por favor,? )?(?:nunca|jamás) (?:uses|utilices|pongas|borres|respondas|escribas|añadas|"
-            r"hagas|me llames|subas|elimines)\b",
+            r"(?:a partir de ahora|de ahora en adelante|en adelante|desde ahora),? (?!veremos|ya "
+            r"veremos)\w",
+            r"(?:por favor,? )?(?:usa|utiliza|responde|escribe|pon|añade|ejecuta|revisa|cita|evita|"
+            r"llámame|contesta) siempre \w",
+            r"(?:por favor,? )?(?:nunca|jamás) (?:uses|utilices|pongas|borres|respondas|escribas|"
+            r"añadas|hagas|me llames|subas|elimines)\b",
             r"siempre (?:usa|utiliza|responde|escribe|pon|añade|ejecuta|revisa|cita) \w",
         ),
         kind="requirement",
@@ -172,12 +183,13 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:ya |finalmente |al final )?(?:hemos decidido|decidimos|acordamos|hemos acordado|el equipo "
-            r"(?:ha decidido|decidió|acordó)|he decidido) (?:usar|utilizar|adoptar|migrar|pasar(?:nos)? a|cambiar|"
-            r"mantener|no (?:usar|utilizar)|desplegar|lanzar|publicar|posponer|aplazar|que|reemplazar|"
-            r"almacenar|dejar de usar|contratar|vender|comprar)\b",
-            r"(?:hemos elegido|elegimos|nos decidimos por|optamos por|hemos optado por) (?!el (?:primero|"
-            r"segundo)|la (?:primera|segunda)|eso|esto)\w",
+            r"(?:ya |finalmente |al final )?(?:hemos decidido|decidimos|acordamos|hemos acordado|"
+            r"el equipo (?:ha decidido|decidió|acordó)|he decidido) (?:usar|utilizar|adoptar|"
+            r"migrar|pasar(?:nos)? a|cambiar|mantener|no (?:usar|utilizar)|desplegar|lanzar|"
+            r"publicar|posponer|aplazar|que|reemplazar|almacenar|dejar de usar|contratar|vender|"
+            r"comprar)\b",
+            r"(?:hemos elegido|elegimos|nos decidimos por|optamos por|hemos optado por) (?!el "
+            r"(?:primero|segundo)|la (?:primera|segunda)|eso|esto)\w",
             r"se (?:ha decidido|decidió|acordó) (?:que|usar|utilizar|migrar)\b",
         ),
         kind="decision",
@@ -187,12 +199,13 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:la|el|nuestr[oa]|mi) (?P<thing>(?:fecha límite|fecha tope|fecha de entrega|plazo|deadline|"
-            r"fecha de lanzamiento|entrega)(?: (?:de|del|para|de la) [\w -]{2,50}?)?) (?:es|termina|vence|"
-            r"acaba|está fijad[oa] para) (?:<date>|(?:el )?<day>)",
-            r"(?:la|el|nuestr[oa]|mi) (?P<thing>[\w -]{2,50}?) (?:hay que entregarl[oa]|se entrega|debe "
-            r"entregarse|tiene que estar (?:list[oa]|terminad[oa])|debe estar list[oa])(?: para| antes del?)? "
-            r"(?:<date>)",
+            r"(?:la|el|nuestr[oa]|mi) (?P<thing>(?:fecha límite|fecha tope|fecha de entrega|plazo|"
+            r"deadline|fecha de lanzamiento|entrega)(?: (?:de|del|para|de la) [\w -]{2,50}?)?) "
+            r"(?:es|termina|vence|acaba|está fijad[oa] para) (?:<date>|(?:el )?<day>)",
+            r"(?:tengo|tenemos) que entregar (?P<thing>[\w -]{2,50}?) (?:antes del? )?<date>",
+            r"(?:la|el|nuestr[oa]|mi) (?P<thing>[\w -]{2,50}?) (?:hay que entregarl[oa]|se entrega|"
+            r"debe entregarse|tiene que estar (?:list[oa]|terminad[oa])|debe estar list[oa])(?: "
+            r"para| antes del?)? (?:<date>)",
         ),
         topic="deadline:{thing}",
         about_user=False,
@@ -200,12 +213,12 @@ _RULES = (
     ),
     Rules(
         (
-            r"(?:en|para) (?:este|nuestro|el) (?:proyecto|repositorio|repo|equipo|código)[\w ]{0,20},? "
-            r"(?:usamos|utilizamos|escribimos|seguimos) \w",
-            r"(?:usamos|utilizamos|nuestro equipo usa|este proyecto usa|el proyecto usa|este proyecto "
-            r"utiliza) (?!esto|eso|esta|este|demasiad|much|el |la |los |las |una? )\w",
-            r"nuestr[oa] (?:convención|estilo de código|stack|backend|rama principal|reunión diaria) "
-            r"(?:es|está (?:en|escrit[oa])|se llama) (?!caíd|rot|lent|mal)\w",
+            r"(?:en|para) (?:este|nuestro|el) (?:proyecto|repositorio|repo|equipo|código)[\w "
+            r"]{0,20},? (?:usamos|utilizamos|escribimos|seguimos) \w",
+            r"(?:usamos|utilizamos|nuestro equipo usa|este proyecto usa|el proyecto usa|este "
+            r"proyecto utiliza) (?!esto|eso|esta|este|demasiad|much|el |la |los |las |una? )\w",
+            r"nuestr[oa] (?:convención|estilo de código|stack|backend|rama principal|reunión "
+            r"diaria) (?:es|está (?:en|escrit[oa])|se llama) (?!caíd|rot|lent|mal)\w",
         ),
         about_user=False,
         general=True,
@@ -216,36 +229,41 @@ TABLE = Table(
     code="es",
     rules=_RULES,
     explicit=(
-        r"(?:por favor,? )?(?:recuerda|recuerde|acuérdate de|acuérdese de|no olvides|no te olvides de|ten en "
-        r"cuenta|tenga en cuenta|ten presente|anota|apunta|toma nota de)(?: siempre| bien| para la próxima)? "
-        r"que (?!te|día|hora)",
+        r"(?:por favor,? )?(?:recuerda|recuerde|acuérdate de|acuérdese de|no olvides|no te olvides "
+        r"de|ten en cuenta|tenga en cuenta|ten presente|anota|apunta|toma nota de)(?: siempre| "
+        r"bien| para la próxima)? que (?!te|día|hora)",
         r"(?:por favor,? )?(?:recuerda|anota|apunta|memoriza)(?: esto| lo siguiente)? ?: ?",
         r"para (?:futuras referencias|la próxima vez|que lo sepas) ?[:,] ?",
     ),
-    openers=r"ok|vale|oh|ah|y|pero|pues|bueno|por cierto|además|hola|buenos días|buenas(?: tardes| noches)?|"
-    r"gracias|muchas gracias|sí|no,|para que lo sepas|para que sepas|que sepas que|debes saber que|"
-    r"en general|ps|importante|nota|como sabes|porque|ya que|como|personalmente|en realidad|perfecto",
+    openers=r"ok|vale|oh|ah|y|pero|pues|bueno|por cierto|además|hola|buenos días|buenas(?: tardes| "
+    r"noches)?|gracias|muchas gracias|sí|no,|para que lo sepas|para que sepas|que sepas que|debes "
+    r"saber que|en general|ps|importante|nota|como sabes|porque|ya que|como|personalmente|en "
+    r"realidad|perfecto",
     conjunctions="y|pero|porque|ya que|así que|aunque",
-    starters=r"yo|me|mi|mis|nuestro|nuestra|soy|tengo|vivo|trabajo|prefiero|puedes|podrías|es|eso|él|"
-    r"ella|ahora|gracias|así que",
-    questions=r"puedes|podrías|puede|qué|que|cómo|cuál|cuáles|quién|dónde|cuándo|por qué|cuánto|cuánta|"
-    r"debo|debería|tienes|hay|sabes|me recomiendas|me ayudas|verdad",
+    starters=r"yo|me|mi|mis|nuestro|nuestra|soy|tengo|vivo|trabajo|prefiero|puedes|podrías|es|eso|"
+    r"él|ella|ahora|gracias|así que",
+    questions=r"puedes|podrías|puede|qué|que|cómo|cuál|cuáles|quién|dónde|cuándo|por qué|cuánto|"
+    r"cuánta|debo|debería|tienes|hay|sabes|me recomiendas|me ayudas|verdad",
     doubts=r"si|quizás|quizá|tal vez|a lo mejor|probablemente|posiblemente|creo|supongo|pienso que|"
     r"antes|dice|dicen|dijo|dijeron|según|no estoy segur[oa]|todavía no|aún no|ojalá|me gustaría|"
     r"preferiría|sería|podría|no sé|a veces|parece|es broma|bromeo|en un sueño",
     conditions=r"si|imagina|imaginemos|supongamos|supón|finge|dice|dijo|quizás|quizá|tal vez|en la "
-    r"(?:película|historia|novela)|en el (?:libro|cuento|juego)|frase|claro,? porque|antes|genial,? me",
-    passing=r"hoy|esta (?:noche|mañana|tarde|semana)|ahora mismo|en este momento|por ahora|de momento|"
-    r"ayer|mañana por|en \d+ minutos|por el momento|anoche",
-    deictic=r"tu|tus|esta|este(?! (?:proyecto|repositorio|repo|equipo))|esto|estos|estas|esa|ese|eso|aquí|idea|"
-    r"propuesta|respuesta|versión|opción|(?:primer[oa]?|segund[oa]|tercer[oa]?|últim[oa])",
+    r"(?:película|historia|novela)|en el (?:libro|cuento|juego)|frase|claro,? porque|antes|"
+    r"genial,? me",
+    passing=r"hoy|(?<!la )mañana|esta (?:noche|mañana|tarde|semana)|ahora mismo|en este momento|"
+    r"por ahora|de momento|ayer|mañana por|en \d+ minutos|por el momento|anoche",
+    deictic=r"tu|tus|esta|este(?! (?:proyecto|repositorio|repo|equipo))|esto|estos|estas|esa|ese|"
+    r"eso|aquí|idea|propuesta|respuesta|versión|opción|(?:primer[oa]?|segund[oa]|tercer[oa]?|"
+    r"últim[oa])",
     refusals=r"no (?:recuerdes|guardes|anotes|memorices|apuntes|lo (?:recuerdes|guardes|anotes))|"
     r"(?<!no )olvida (?:que|eso|esto|lo)|entre nosotros",
-    tasks=r"(?:(?:por favor,?|puedes|podrías|ahora|ayúdame a) )*(?:traduce\w*|traducir|corrige\w*|corregir|"
-    r"resume|resumir|reescribe\w*|reescribir|reformula\w*|imagina|finge|actúa|eres una?|haz de|mejora|"
-    r"(?:escribe|escríbeme|redacta|crea|hazme) (?:una? )?(?:[\w-]+ ){0,3}(?:historia|cuento|poema|correo|"
-    r"carta|texto|canción|diálogo|discurso|mensaje|frase|email|ensayo)|aquí (?:está|tienes) (?:el|la|mi|un|"
-    r"una) (?:texto|correo|carta|borrador|historia|artículo)|cómo se dice)",
+    tasks=r"(?:(?:por favor,?|puedes|podrías|ahora|ayúdame a) )*(?:traduce\w*|traducir|corrige\w*|"
+    r"corregir|resume|resumir|reescribe\w*|reescribir|reformula\w*|imagina|finge|actúa|eres una?|"
+    r"haz de|mejora|(?:escribe|escríbeme|redacta|crea|hazme) (?:una? )?(?:[\w-]+ ){0,3}(?:historia|"
+    r"cuento|poema|correo|carta|texto|canción|diálogo|discurso|mensaje|frase|email|ensayo)|aquí "
+    r"(?:está|tienes) (?:el|la|mi|un|una) (?:texto|correo|carta|borrador|historia|artículo)|cómo "
+    r"se dice)",
     first_person=r"yo|me|mi|mis|mí|conmigo|soy|tengo|vivo|trabajo|prefiero|como|odio",
+    typical=r"el|los|las|y|es|en|cuando|está|esto|eso|yo|muy|al|hemos|mañana|este|estaque|no",
     fragments=_FRAGMENTS,
 )

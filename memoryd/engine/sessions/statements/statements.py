@@ -1,7 +1,8 @@
 """What a message states as lasting: names, preferences, decisions, dates and requests to remember.
 
-Rules without a model: they are exact rather than complete. A sentence that could be meant otherwise is
-left out, because a wrong fact is shown again and again, and a missed one is still in the archive.
+Rules without a model: they are exact rather than complete. A sentence that could be meant otherwise
+is left out, because a wrong fact is shown again and again, while a missed one is still in the
+archive.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from memoryd.engine.sessions.statements.topics import topic_of
 MAX_STATEMENTS = 10  # of a message
 MIN_WORDS, MAX_LENGTH = 2, 400  # of a statement, in characters
 EXPLICIT_CONFIDENCE = 0.95
-AUTHOR = "The user"
+AUTHOR, MAX_SPEAKER = "The user", 80  # who said it, if no name is known; characters of a name
 
 _MACHINES = frozenset({"assistant", "ai", "bot", "system", "tool", "model"})
+_ROLES = frozenset({"user", "human", "the user", "me"})
+_SISTERS = ("es", "it", "pt")  # near enough to be taken for one another
 _CONTEXT = re.compile(  # a clause before a statement that says when it holds
-    r"(?:^|(?<=[,.]\s))(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|cuando|per|"
+    r"(?:^|(?<=[,.]\s))(?:for|when|in|on|at|while|during|für|beim|bei|im|pour|quand|en|dans|para|"
+    r"cuando|per|"
     r"quando|nel|em)\s[^,]{2,50},\s*$",
     re.IGNORECASE,
 )
@@ -63,7 +67,7 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     said = list(sentences(text))
     if any(language.refusal.search(one.masked) for one in said for language in _languages()):
         return []
-    author = (speaker or "").strip() or AUTHOR
+    author = _author(speaker)
     found: dict[str, Statement] = {}
     for sentence, only_explicit in _before_tasks(said):
         for statement in _of_sentence(sentence, author, only_explicit=only_explicit):
@@ -73,9 +77,16 @@ def statements(text: str, speaker: str | None = None) -> list[Statement]:
     return list(found.values())[:MAX_STATEMENTS]
 
 
+def _author(speaker: str | None) -> str:
+    name = " ".join((speaker or "").split())[:MAX_SPEAKER]
+    return AUTHOR if not name or name.casefold() in _ROLES else name
+
+
 def _before_tasks(said: list[Sentence]) -> Iterator[tuple[Sentence, bool]]:
-    """The sentences that speak for their author. What follows a request to translate, to write or to
-    play a role may be its material: then only requests to remember count, or nothing at all."""
+    """The sentences that speak for their author, and whether only requests to remember count.
+
+    What follows a request to translate, to write or to play a role may be its material.
+    """
     only_explicit = False
     for sentence in said:
         if any(_is_task(sentence.masked, language) for language in _languages()):
@@ -92,11 +103,18 @@ def _is_task(masked: str, language: Language) -> bool:
 
 
 def _of_sentence(sentence: Sentence, author: str, *, only_explicit: bool) -> list[Statement]:
-    for language in _languages():
+    for language in _languages_of(sentence):
         reading = _Reading(sentence, language, author)
         if found := reading.explicit() or ([] if only_explicit else reading.stated()):
             return found
     return []
+
+
+def _languages_of(sentence: Sentence) -> list[Language]:
+    """All languages but those that a sister explains better: "odio" is a word of two of them."""
+    counts = {one.code: len(one.typical.findall(sentence.masked)) for one in _languages()}
+    best = max(counts[code] for code in _SISTERS)
+    return [one for one in _languages() if one.code not in _SISTERS or counts[one.code] == best]
 
 
 class _Reading:
@@ -116,7 +134,11 @@ class _Reading:
             before, clause = masked[:start], masked[asked.end() : clauses.end]
             if self._language.condition.search(before) or is_of_this_moment(self._language, clause):
                 continue
-            made = self._made(self._rule_at(asked.end()), asked.end(), clauses.end)
+            if clauses.begins_with_question and self._language.doubt.search(clause):
+                continue
+            # After "dass" a German verb is last: such a clause is read with its request only.
+            first = asked.start() if asked.group().endswith("dass ") else asked.end()
+            made = self._made(self._rule_at(asked.end()), first, clauses.end)
             return [made] if made is not None else []
         return []
 
@@ -147,7 +169,7 @@ class _Reading:
     ) -> Statement | None:
         if matched is not None and (context := _CONTEXT.search(self._sentence.text[:start])):
             start = context.start()
-        said = self._sentence.text[start:end].strip(" ,;:-–—(*_")
+        said = self._sentence.text[start:end].strip(" ,;:-\u2013\u2014(*_")
         if not MIN_WORDS <= len(said.split()) or len(said) > MAX_LENGTH or not _LETTER.search(said):
             return None
         text = f"{self._author}: {said[0].upper()}{said[1:]}" + ("" if said[-1] in ".!?…" else ".")
