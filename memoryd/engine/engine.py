@@ -305,11 +305,11 @@ async def run_engine(
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)
             yield engine
+            await engine.pushes.write_at_end()
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await engine.note_clock()
-            await engine.pushes.write_at_end()
             await engine.write_uses_at_end()
             await snapshots.save_at_end()
 

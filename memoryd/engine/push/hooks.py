@@ -85,16 +85,18 @@ class Hooks:
         # One at a time in a session: two tools at once must not get the same note.
         async with self._one_at_a_time.hold([session]):
             injection = await self._injection(call, session, project)
-            return self._noted(call, session, injection) if injection else ""
+            if injection is None or not injection.text:
+                injection = Injection("", (), "nothing to say")
+            return self._noted(call, session, injection)
 
     def _noted(self, call: HookInput, session: str, injection: Injection) -> str:
         """The text of an injection, after it was noted and counted."""
-        if not injection.text:
+        renewed = call.event == SESSION_START and call.source in LOST_CONTEXT
+        if not injection.text and not (renewed and self._pushes.of(session)):
             return ""
         size = tokens(injection.text)
         if len(injection.text) > MAX_CHARS or size > MAX_TOKENS:
             return ""  # the settings bound it far below; a client would cut it in the middle
-        renewed = call.event == SESSION_START and call.source in LOST_CONTEXT
         push = Push(
             self._parts.clock(), call.event, injection.why, injection.ids, size, renewed=renewed
         )

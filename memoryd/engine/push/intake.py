@@ -13,7 +13,7 @@ and answers by their events alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -57,6 +57,7 @@ from memoryd.model import Memory
 log = structlog.get_logger()
 MESSAGE_ID = "message_id"  # metadata of a turn that was taken in
 MAX_WAITING = 1_000  # events
+LAG_SECONDS = (0.1, 0.2, 0.4, 0.0)  # pauses, while a transcript lacks the last message
 LEFT_OPEN = 3  # sessions that ended without saying so and are finished at a start
 IDLE_SECONDS = 3600.0  # without a message, after which a session counts as ended
 Finish = Callable[[str], Awaitable[object]]
@@ -135,7 +136,12 @@ class Intake:
             return
         heard: list[Heard] = []
         if CLIENTS[call.client].transcript and call.transcript:
-            heard = await self._read_transcript(session, call.transcript, job.project)
+            said = without_injections(call.said)[:MAX_SAID] if call.event == STOP else ""
+            for pause in LAG_SECONDS:
+                heard += await self._read_transcript(session, call.transcript, job.project)
+                if not said or said in _answers(heard):
+                    break
+                await anyio.sleep(pause)
         await self._take_payload(job, heard)
         if call.event == COMPACT:
             await self._consolidate(session)
@@ -180,8 +186,7 @@ class Intake:
                 await self._add(session, Heard(f"prompt:{order}", USER, prompt), job.project)
         said = without_injections(call.said)[:MAX_SAID]
         if call.event == STOP and said:
-            told = [one.text for one in heard if one.role == ASSISTANT]
-            if said not in told[-1:]:
+            if said not in _answers(heard):
                 await self._add(session, Heard(_said_id(said), ASSISTANT, said), job.project)
 
     async def _add(self, session: str, one: Heard, project: str | None) -> None:
@@ -226,6 +231,11 @@ class Intake:
                 if isinstance(path, str):
                     await self._read_transcript(session, path, project)
                 await self._sleep(session)
+
+
+def _answers(heard: Sequence[Heard]) -> list[str]:
+    """What the agent said last."""
+    return [one.text for one in heard if one.role == ASSISTANT][-1:]
 
 
 def _is_left_open(record: Memory) -> bool:

@@ -68,7 +68,7 @@ class Pushes:
 
     def count(self, session_id: str, event: str) -> int:
         """How many pushes of this event the session got."""
-        return sum(push.event == event for push in self.of(session_id))
+        return sum(push.event == event and bool(push.ids) for push in self.of(session_id))
 
     def all(self) -> dict[str, Sequence[Push]]:
         """The pushes by session."""
@@ -100,12 +100,14 @@ class Pushes:
 
     async def _write(self) -> None:
         for session_id in list(self._unwritten):
-            held = [push.fields() for push in self._held.get(session_id, ())]
-            self._unwritten.discard(session_id)
+            pushes = self._held.get(session_id, [])
             try:
-                await self._records.change(session_id, pushes=held)
-            except MemorydError as exc:  # the next push of the session tries again
+                await self._records.change(session_id, pushes=[push.fields() for push in pushes])
+            except MemorydError as exc:  # the next push tries again
                 log.warning("pushes_not_written", code=exc.code)
+                continue
+            if self._held.get(session_id, pushes) is pushes:  # else there is a newer one
+                self._unwritten.discard(session_id)
 
 
 def _bounded(pushes: list[Push]) -> list[Push]:

@@ -21,7 +21,7 @@ from memoryd.model import Hit, Memory, MemoryType, who
 from memoryd.recall_text import NOTICE, delimited, harmless, indented, one_line
 
 CANDIDATES = 10  # of a search
-MAX_SHOWN = 5
+MAX_SHOWN = 3
 MAX_QUERY = 1_000  # characters of a prompt that are searched for
 MIN_WORDS = 3  # a shorter prompt, such as "go on", is about what is in the context already
 MAX_ITEM = 500  # characters of one memory; of a longer one the passage that matched
