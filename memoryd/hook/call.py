@@ -153,9 +153,12 @@ def ask(event: str, flags: dict[str, str], payload: str, deadline: float) -> byt
     folder, path = find(flags)
     if not path:
         return b""
-    connection = connect(path)
+    import _socket
+
+    connection = _socket.socket(getattr(_socket, "AF_UNIX", _socket.AF_INET))
     try:
         connection.settimeout(max(0.001, deadline - time.monotonic()))
+        connect(connection, path)
         connection.sendall(lines(given, folder))
         for line in answers(connection):
             message = scan(line)
@@ -217,24 +220,21 @@ def listening_at(folder: str) -> str:
     return found if record.get("state") == LISTENING and isinstance(found, str) else ""
 
 
-def connect(path: str) -> Any:
-    """A connection to the daemon. Raises OSError."""
+def connect(connection: Any, path: str) -> None:
+    """Connect to the daemon. Raises OSError."""
     import _socket
 
-    if not hasattr(_socket, "AF_UNIX"):
+    if not hasattr(_socket, "AF_UNIX"):  # see `places`
         with open(path) as file:
             port, token = file.read().split()
-        connection = _socket.socket(_socket.AF_INET)
         connection.connect(("127.0.0.1", int(port)))
         connection.sendall(token.encode() + b"\n")
-        return connection
-    connection = _socket.socket(_socket.AF_UNIX)
+        return
     connection.connect(path)
     if hasattr(_socket, "SO_PEERCRED"):
         peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
         if int.from_bytes(peer[4:8], sys.byteorder) != os.getuid():
             raise PermissionError("the socket belongs to another user")
-    return connection
 
 
 def lines(given: dict[str, str], folder: str) -> bytes:
