@@ -1,9 +1,13 @@
 """memoryd: the one memory that every agent on a machine shares."""
 
-import os
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+import os
+
+TYPE_CHECKING = False  # as in `typing`, whose import would slow down the shim and the hook
 if TYPE_CHECKING:
+    from typing import Any
+
     from memoryd.client.memory_manager import Memory, MemoryManager, SearchResult
     from memoryd.client.providers import (
         MemoryProvider,

@@ -1,5 +1,5 @@
-"""The command `memoryd`. The shim is taken first: an MCP client waits for it, so nothing that
-it does not need may be imported on its way."""
+"""The command `memoryd`. Hook and shim are taken first: an agent waits for them, so nothing that
+they do not need may be imported on their way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ WITH_VALUE = ("--config", "--data-dir", "--socket", "--tools", "--project")
 def main() -> int:
     """Run the verb that was named; the exit code."""
     arguments = sys.argv[1:]
-    if _verb(arguments) == "mcp" and not {"-h", "--help"} & set(arguments):
+    verb, asked = _verb(arguments), set(arguments)
+    if verb == "hook" and not {"-h", "--help", "--explain"} & asked:
+        from memoryd.hook.call import main as hook
+        from memoryd.hook.call import process_age
+
+        return hook(arguments, process_age())
+    if verb == "mcp" and not {"-h", "--help"} & asked:
         from memoryd.shim.entry import main as shim
 
         return shim(arguments)

@@ -28,8 +28,11 @@ from memoryd.toolsets import parse_toolsets
 DATA_DIR = "memory.path"
 SHORT_VARIABLES = {"MEMORYD_DATA_DIR": DATA_DIR}
 Found = dict[str, tuple[object, str]]  # key -> value and where it was set
-# Not settings of a daemon: they say which one is meant, and the project of its client.
-NOT_SETTINGS = {"MEMORYD_CONFIG", "MEMORYD_SOCKET", "MEMORYD_PROJECT"}
+# Not settings of a daemon: they say which one is meant, and are for its clients.
+NOT_SETTINGS = {"MEMORYD_CONFIG", "MEMORYD_SOCKET", "MEMORYD_PROJECT"} | {
+    "MEMORYD_HOOKS",
+    "MEMORYD_HOOK_BUDGETS",
+}
 
 
 def load(

@@ -126,6 +126,20 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HookSettings:
+    """What the hooks of agents' clients inject and take in."""
+
+    enabled: bool = True
+    off_projects: tuple[str, ...] = ()
+    session_tokens: int = field(default=1500, metadata={"least": 0, "most": 2500})
+    prompt_tokens: int = field(default=400, metadata={"least": 0, "most": 2500})
+    prompt_min_score: float = field(default=0.7, metadata={"least": 0.0, "most": 1.0})
+    tool_notes: int = field(default=4, metadata={"least": 0, "most": 100})
+    tool_min_confidence: float = field(default=0.65, metadata={"least": 0.0, "most": 1.0})
+    transcripts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class LlmSettings:
     """The language model that writes summaries of sessions."""
 
@@ -205,6 +219,7 @@ class Config:
     backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    hooks: HookSettings = field(default_factory=HookSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     mirror: MirrorSettings = field(default_factory=MirrorSettings)
@@ -219,6 +234,7 @@ SECTIONS: dict[str, type[Any]] = {
     "backup": BackupSettings,
     "search": SearchSettings,
     "sessions": SessionSettings,
+    "hooks": HookSettings,
     "llm": LlmSettings,
     "lifecycle": LifecycleSettings,
     "mirror": MirrorSettings,

@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # What each layer may import of ours. Wiring and daemon may import all but the command line.
 WORDS = set("model errors ports settings config places permissions metadata logs tasks".split())
 WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "fields", "files", "formats"}
-WORDS |= {"hosts", "imports"}
+WORDS |= {"hook_events", "hosts", "imports"}
 WORDS |= {"labels", "lead", "masking", "normalise", "owner", "sanitize", "systemd", "toolsets"}
 WORDS |= {"project_folder", "recall_text", "uncaught"}
 MAY = {
@@ -28,10 +28,11 @@ MAY = {
     "launch": {"words", "launch"},
     "client": {"words", "launch", "client"},
     "shim": {"words", "launch", "shim"},
+    "hook": {"words", "launch", "hook"},
     "service": {"words", "launch", "service"},
     "setup": {"words", "setup"},
     "cli": {"words", "launch", "client", "shim", "wiring", "daemon", "service", "setup", "cli"},
-    "__main__": {"cli", "shim"},
+    "__main__": {"cli", "hook", "shim"},
 }
 
 # Each foreign package has one home.

@@ -10,6 +10,7 @@ from memoryd import __version__
 from memoryd.cli import options as values
 from memoryd.cli.options import Parser
 from memoryd.formats import FORMATS, IMPORT_FORMATS
+from memoryd.hook_events import CLIENTS, EVENTS
 from memoryd.imports import PRODUCTS
 from memoryd.setup.clients import BY_NAME
 from memoryd.toolsets import TOOLSETS
@@ -32,6 +33,7 @@ def parser() -> Parser:
     _add_project_verbs(verbs)
     _add_note_verbs(verbs)
     _add_session_verbs(verbs)
+    _add_hook_verbs(verbs)
     _add_store_verbs(verbs)
     _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
@@ -225,6 +227,21 @@ def _add_session_verbs(verbs: Verbs) -> None:
     ):
         verb.add_argument("--identity", metavar="NAME", help=text)
     _add_json(recall, sessions, listed, read, rename, compact, wake, sleep, working)
+
+
+def _add_hook_verbs(verbs: Verbs) -> None:
+    hook = _add(verbs, "hook", "hooks:hook", "answer an event of an agent's client, or explain it")
+    hook.add_argument("event", metavar="EVENT", nargs="?", help=", ".join(EVENTS))
+    hook.add_argument("--client", metavar="NAME", help=", ".join(CLIENTS))
+    hook.add_argument("--explain", metavar="PROMPT", help="show what a prompt would get, and why")
+    hook.add_argument("--session", metavar="ID", help="explain: without what this session has")
+    hook.add_argument(
+        "--project", metavar="NAME", help="without it, that of the git checkout; empty: none"
+    )
+    pushes = _add(verbs, "pushes", "hooks:pushes", "show what hooks put into prompts, and why")
+    pushes.add_argument("--session", metavar="ID", help="only of this session")
+    pushes.add_argument("--limit", type=values.whole, metavar="N", help="how many at most")
+    _add_json(hook, pushes)
 
 
 def _add_governing_verbs(verbs: Verbs) -> None:

@@ -64,6 +64,44 @@ class MirrorResult(TypedDict):
     held: list[dict[str, str]]
 
 
+class Candidate(TypedDict):
+    """A memory that a prompt could get; `refused` says why it does not."""
+
+    id: str
+    score: float
+    content: str
+    pushed: bool
+    refused: str
+
+
+class ExplainedPush(TypedDict):
+    """What a prompt would get; without a text, `reason` says why."""
+
+    project: str | None
+    text: str
+    reason: str
+    candidates: list[Candidate]
+
+
+class ListedPush(TypedDict):
+    """One push: which memories, at which event, why, and how many tokens."""
+
+    session_id: str
+    at: str
+    event: str
+    why: str
+    tokens: int
+    ids: list[str]
+
+
+class ListedPushes(TypedDict):
+    """Pushes, newest first; `total` and `tokens` are of all that match."""
+
+    pushes: list[ListedPush]
+    total: int
+    tokens: int
+
+
 class OwnerClient(Client):
     """`Client` with the calls that agents do not see."""
 
@@ -136,3 +174,14 @@ class OwnerClient(Client):
         what is held."""
         given = {action: True} if action else {}
         return cast(MirrorResult, await self._tool("mirror", given))
+
+    async def explain_push(self, prompt: str, **options: Any) -> ExplainedPush:
+        """What a prompt would get by the hook of a client, and why not more."""
+        return cast(ExplainedPush, await self._tool("explain_push", {"prompt": prompt, **options}))
+
+    async def list_pushes(
+        self, session_id: str | None = None, limit: int | None = None
+    ) -> ListedPushes:
+        """What hooks put into prompts, newest first."""
+        given = {"session_id": session_id, "limit": limit}
+        return cast(ListedPushes, await self._tool("list_pushes", given))

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import manage, notes, owner, projects, render, session_tools
+from memoryd.doors import hooks, manage, notes, owner, projects, render, session_tools
 from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
@@ -35,6 +35,7 @@ Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
+LOCAL_CALLS = owner.CALLS | hooks.CALLS  # only on the local socket, never advertised
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {
@@ -60,7 +61,7 @@ class Tools:
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         for name, arguments in UNLISTED.items():
             self._known[name] |= arguments
-        self._known |= owner.ARGUMENTS
+        self._known |= owner.ARGUMENTS | hooks.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "store_memory": _store,
             "forget_memory": _forget,
@@ -71,7 +72,7 @@ class Tools:
             "read_notes": notes.read_notes,
             "list_sessions": session_tools.list_sessions,
             "working_memory": session_tools.working_memory,
-            **owner.CALLS,
+            **LOCAL_CALLS,
         }
         self._calls_with_rights: dict[
             str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]
@@ -106,11 +107,10 @@ class Tools:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
         """The tool's answer. Raises UnknownTool or another MemorydError."""
-        if name not in owner.CALLS:
-            self._check_offered(name, ctx)
-        if name in owner.CALLS:
+        if name in LOCAL_CALLS:
             _check_local(name)
         else:
+            self._check_offered(name, ctx)
             rights_of(ctx).check(name)
         given = self._given(name, arguments or {})
         engine = await self._readiness.engine()

@@ -32,6 +32,11 @@ from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
+from memoryd.engine.push.file_notes import FileNotes
+from memoryd.engine.push.hooks import Hooks
+from memoryd.engine.push.intake import Intake
+from memoryd.engine.push.pushes import Pushes
+from memoryd.engine.push.relevant import Relevant
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.compaction import Compaction
@@ -136,7 +141,7 @@ class Engine:
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing
     ) -> None:
-        """The parts for sessions."""
+        """The parts for sessions and hooks."""
         parts = self._parts
         self.working_memories = WorkingMemories(parts, memories)
         durable = Durable(parts)
@@ -155,6 +160,19 @@ class Engine:
         self.context_window = windows.window
         self.clear_window = windows.clear
         self.sessions = Sessions(parts, self.records, windows, self.compaction, recall)
+
+        self.pushes = Pushes(parts, self.records)
+        finish = (self.compaction.consolidate, self.sessions.sleep)
+        self.intake = Intake(parts, self.records, windows, *finish)
+        self.hooks = Hooks(
+            parts,
+            recall,
+            Relevant(parts, search),
+            FileNotes(parts, listing, search),
+            self.pushes,
+            self.intake,
+            self.count_uses,
+        )
 
     @property
     def zone(self) -> tzinfo | None:
@@ -283,6 +301,7 @@ async def run_engine(
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
+    parts.hooks = config.hooks
     parts.language = Language(config.llm, language, prompt)
     parts.mirror_files = mirror_files
     engine = Engine(parts, history)
@@ -291,11 +310,14 @@ async def run_engine(
             tasks.start_soon(embedding.run)
             tasks.start_soon(parts.reranking.run)
             tasks.start_soon(engine.compaction.run)
+            tasks.start_soon(engine.pushes.run)
+            tasks.start_soon(engine.intake.run)
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)
             tasks.start_soon(engine.mirror.run)
             yield engine
+            await engine.pushes.write_at_end()
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):

@@ -19,6 +19,7 @@ from memoryd.model import Lifetimes
 from memoryd.ports import ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
     BackupSettings,
+    HookSettings,
     LifecycleSettings,
     LlmSettings,
     MemorySettings,
@@ -112,6 +113,7 @@ class Parts:
     backup: BackupSettings = field(default_factory=BackupSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    hooks: HookSettings = field(default_factory=HookSettings, kw_only=True)
     monotonic: Callable[[], float] = time.monotonic
     clock_record: ClockRecord = field(default_factory=NoRecord)
     locks: KeyLocks = field(default_factory=KeyLocks)

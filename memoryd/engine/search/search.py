@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
 from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter, without_records
-from memoryd.engine.filters import Filter
+from memoryd.engine.filters import Filter, parse_where
 from memoryd.engine.index.terms import numbers, terms
 from memoryd.engine.index.vectors import Floats
 from memoryd.engine.lifecycle.decay import is_deprecated
@@ -21,7 +21,7 @@ from memoryd.engine.search.fold import did_not_fit, within
 from memoryd.engine.search.pipeline import STEPS, WORD_STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
-from memoryd.fields import PROJECT, SUPERSEDED_BY
+from memoryd.fields import KIND, PROJECT, SUPERSEDED_BY
 from memoryd.model import Hit, Page
 
 BOTH, WORDS = "both", "words"  # modes: by meaning and words, by words alone
@@ -95,10 +95,13 @@ class Search:
         *,
         session_id: str | None = None,
         without: Iterable[str] = (),
+        kinds: Sequence[str] = (),
     ) -> Page:
         """The best matches for a prompt that did not ask for them: of the own project or shared,
-        and none of `without`, which are ids."""
+        and none of `without`, which are ids; with `kinds`, only of these."""
+        of_kinds = parse_where({KIND: {"$in": list(kinds)}} if kinds else None)
         filter = Filter(
+            where=of_kinds,
             session_id=session_id,
             hides_superseded=True,
             hides_records=True,

@@ -145,11 +145,14 @@ class Recall:
         identity: str | None = None,
         own_project: str | None = None,
         max_turns: int | None = None,
+        with_messages: bool = True,
     ) -> Recalled:
         """What a prompt of this session should have, as text at most `max_tokens` tokens. `hint`:
         what it is about now; `scope` `session`: moments of this session only; `max_turns`: at most
-        twice as many messages. Raises InvalidInput."""
+        twice as many messages; without `with_messages` none. Raises InvalidInput."""
         asked = self._asked(session_id, hint, max_tokens, scope, own_project, max_turns)
+        if not with_messages:
+            asked = replace(asked, messages=0)
         record = find_record(self._parts.index, asked.session_id)
         who = checked_identity(identity or text_of(record, IDENTITY))
         await self._durable.prepare()

@@ -11,6 +11,8 @@ leaves the old or the new one. Its fields:
   `consolidated_at`: when that was
 - `markers`: one for each archive, oldest first: `archive_id`, `archive_name`, `archived_at`,
   `messages` (how many) and `upto` (the order of the last one). Replay begins after the last marker.
+- `pushes`: what hooks have put into its prompts; see `engine.push.pushes`
+- `taken`: how far its transcript was taken in; see `engine.push.intake`
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from memoryd.model import Memory, MemoryType
 TITLE, IDENTITY = "title", "identity"
 CLOSED_AT, CONSOLIDATED_AT = "closed_at", "consolidated_at"
 LAST_CONSOLIDATED, MARKERS = "last_consolidated", "markers"
+PUSHES, TAKEN = "pushes", "taken"
 DEFAULT_IDENTITY = "default"
 MAX_MARKERS = 200  # older ones are dropped; their archives stay
 

@@ -1,0 +1,1 @@
+"""What hooks put into a prompt unasked, and what they take in."""

@@ -1,0 +1,124 @@
+"""Which memories a prompt gets: those that match it clearly, or none.
+
+A wrong memory in a prompt costs more than a missing one, which the agent can search for. So a match
+must reach `hooks.prompt_min_score`, a threshold that was measured: `scripts/bench/push.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from memoryd.engine.parts import Parts
+from memoryd.engine.project_rules import pushable
+from memoryd.engine.search.fold import tokens
+from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.messages import shown_text
+from memoryd.errors import InvalidInput
+from memoryd.fields import FROM_SESSION, WORKING_MEMORY, kind_of
+from memoryd.model import Hit, Memory, MemoryType, who
+from memoryd.recall_text import NOTICE, delimited, harmless, indented, one_line
+
+CANDIDATES = 10  # of a search
+MAX_SHOWN = 3
+MAX_QUERY = 1_000  # characters of a prompt that are searched for
+MIN_WORDS = 3  # a shorter prompt, such as "go on", is about what is in the context already
+MAX_ITEM = 500  # characters of one memory; of a longer one the passage that matched
+PART, TITLE = "relevant", "Memories that match this prompt, best first"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate. `refused`: why it is not pushed, "" if it is."""
+
+    hit: Hit
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a prompt gets. `reason`: why it gets nothing, "" if it gets something."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+    judged: tuple[Judged, ...] = ()
+    reason: str = ""
+
+
+class Relevant:
+    """Finds what a prompt should have."""
+
+    def __init__(self, parts: Parts, search: Search) -> None:
+        self._parts = parts
+        self._search = search
+
+    async def choose(
+        self, prompt: str, session_id: str, project: str | None, seen: Collection[str]
+    ) -> Chosen:
+        """The memories for a prompt, and why not others. `seen`: what the session has already."""
+        if len(prompt.split()) < MIN_WORDS:
+            return Chosen(reason=f"A prompt of less than {MIN_WORDS} words gets nothing.")
+        try:
+            page = await self._search.unasked(prompt[:MAX_QUERY], CANDIDATES, project, without=seen)
+        except InvalidInput as exc:
+            return Chosen(reason=exc.message)
+        judged = self._judged(page.hits, session_id, project)
+        return self._packed(judged)
+
+    def _judged(self, hits: Sequence[Hit], session_id: str, project: str | None) -> list[Judged]:
+        least, now = self._parts.hooks.prompt_min_score, self._parts.clock()
+        found = []
+        for hit in hits:
+            memory = hit.memory
+            refused = ""
+            if hit.score < least:
+                refused = f"its score is below {least:g}"
+            elif hit.deprecated or not pushable([memory], project, self._parts.index, now):
+                refused = "it may not be pushed"
+            elif kind_of(memory) == WORKING_MEMORY:
+                refused = "it is the working memory, which the session has from its start"
+            elif session_id and session_id in (
+                memory.metadata.get(FROM_SESSION),
+                memory.session_id if memory.type is MemoryType.CONVERSATION else None,
+            ):
+                refused = "it is of this session"
+            found.append(Judged(hit, refused))
+        return found
+
+    def _packed(self, judged: Sequence[Judged]) -> Chosen:
+        """As many as fit into `hooks.prompt_tokens`, best first."""
+        shown: list[str] = []
+        ids: list[str] = []
+        done: list[Judged] = []
+        for one in judged:
+            if one.refused:
+                done.append(one)
+            elif len(shown) == MAX_SHOWN:
+                done.append(Judged(one.hit, f"only {MAX_SHOWN} are pushed at a time"))
+            else:
+                line = item(one.hit.memory, self._parts.lifetimes.zone, one.hit.passage)
+                if tokens(block(PART, TITLE, [*shown, line])) > self._parts.hooks.prompt_tokens:
+                    done.append(Judged(one.hit, "it does not fit into hooks.prompt_tokens"))
+                    continue
+                shown.append(line)
+                ids += [one.hit.memory.id, *one.hit.folded]
+                done.append(one)
+        if not shown:
+            return Chosen(judged=tuple(done), reason="No memory matches well enough.")
+        return Chosen(block(PART, TITLE, shown), tuple(ids), tuple(done))
+
+
+def block(part: str, title: str, lines: Sequence[str]) -> str:
+    """Lines that were made harmless, as a prompt gets them."""
+    return f"{NOTICE}\n{delimited(part, title, harmless(chr(10).join(lines)))}"
+
+
+def item(memory: Memory, zone: tzinfo | None, passage: str | None = None) -> str:
+    """A memory in a line: its kind or who said it, its day, its text."""
+    day = datetime.fromtimestamp(memory.updated_at or memory.created_at, zone)
+    label = kind_of(memory) or who(memory) or str(memory.type)
+    text = shown_text(memory)
+    if len(text) > MAX_ITEM:
+        text = (passage or text)[:MAX_ITEM].rstrip() + "\u2026"
+    return f"- ({one_line(label)}, {day:%Y-%m-%d}) {indented(harmless(text))}"
