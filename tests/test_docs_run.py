@@ -68,6 +68,7 @@ NOT_RUN = {
     ".venv/bin/python -m scripts.bench.start": LONG,
     ".venv/bin/python -m scripts.bench.crash --rounds 200": LONG,
     ".venv/bin/python -m scripts.bench.soak --minutes 3": LONG,
+    ".venv/bin/python -m scripts.bench.statements": LONG,
     ".venv/bin/python -m scripts.bench.projects [POOL ...] [--projects N] [--weights W,W]": LONG,
 }
 # Blocks that are nothing to run: how many of them a document has.
