@@ -51,7 +51,10 @@ def load(
     check_hosts(config.doors)
     _check_names("doors.toolsets", parse_toolsets, config.doors.toolsets)
     _check_names("search.lead_fields", check_names, config.search.lead_fields)
-    _check_folders(config.lifecycle.project_folders)
+    for project, folder in config.lifecycle.project_folders.items():
+        _check_folder(f"lifecycle.project_folders.{project}", folder)
+    if config.mirror.path:
+        _check_folder("mirror.path", config.mirror.path)
     check_endpoints(config)
     return config
 
@@ -293,13 +296,11 @@ def _check_names(
         ) from exc
 
 
-def _check_folders(folders: Mapping[str, str]) -> None:
-    for project, folder in folders.items():
-        if not Path(folder).expanduser().is_absolute():
-            raise ConfigError(
-                f"`lifecycle.project_folders.{project}` must be an absolute path, not {folder!r}.",
-                code="config_wrong_type",
-            )
+def _check_folder(key: str, folder: str) -> None:
+    if not Path(folder).expanduser().is_absolute():
+        raise ConfigError(
+            f"`{key}` must be an absolute path, not {folder!r}.", code="config_wrong_type"
+        )
 
 
 def _check_zone(name: str, where: str) -> None:

@@ -14,6 +14,7 @@ MemorydError
 │   ├── DaemonNotStarted   a daemon could not be started
 │   └── DaemonUnreachable  a process has the data directory but does not answer
 ├── WrongDaemon        the daemon that answers serves another data directory
+├── MirrorError        the files of the mirror cannot be read or written
 ├── OutOfMemory        there is not enough RAM
 └── EmbedError         the embedding model is missing or failed
     ├── ModelMissing       no source has the model
@@ -134,6 +135,13 @@ class StoreUnavailable(StoreError):
     """The store cannot be reached, or its worker crashed again on the retry."""
 
     code = "store_unavailable"
+
+
+class MirrorError(MemorydError):
+    """The files of the mirror cannot be read or written; `code` says why."""
+
+    code = "mirror_unwritable"
+    hint = "Check that the folder of mirror.path is yours, writable and not full."
 
 
 class EmbedError(MemorydError):

@@ -20,8 +20,8 @@ FILES, MODULES = "related_files", "related_modules"
 COMMIT, SCOPE, CITATION, PROJECT = "commit_sha", "scope", "citation", "project"
 STEPS, TRIED, WHY_FAILED, USED_INSTEAD = "steps", "tried", "why_failed", "used_instead"
 ESTIMATE, ACTUAL, RATIO = "estimate", "actual", "ratio"
-SUPERSEDES, SUPERSEDED_BY = "supersedes", "superseded_by"
-RELATIONS = ("required_with", "conflicts_with", "validates", SUPERSEDES, "derived_from")
+SUPERSEDES, SUPERSEDED_BY, DERIVED_FROM = "supersedes", "superseded_by", "derived_from"
+RELATIONS = ("required_with", "conflicts_with", "validates", SUPERSEDES, DERIVED_FROM)
 USES, LAST_USED_AT, CONFIRMED_AT = "uses", "last_used_at", "confirmed_at"
 NEEDS_REVIEW, REVIEW_REASON, USER_VERIFIED = "needs_review", "review_reason", "user_verified"
 REVIEW_USES, STALE_FILES = "review_uses", "stale_files"
@@ -30,6 +30,7 @@ ALIASES, SEQ = "aliases", "seq"  # of a note
 SESSION_RECORD = "session_record"  # what is known of a session; see `engine.sessions.records`
 FROM_SESSION, TOPIC = "from_session", "topic"  # of a fact or archive that a session left
 SUMMARY_BY, ARCHIVED = "summary_by", "archived"  # of an archive
+DIGEST_OF = "digest_of"  # of a digest: how many facts it was made of
 WORKING_MEMORY = "working_memory"  # the kind of a working memory
 TOOL, TOOLS_USED = "tool", "tools_used"  # of a message
 NOTE, ARCHIVE = "note", "archive"
@@ -169,6 +170,7 @@ SYSTEM_RULES: dict[str, Rule] = {
     FROM_SESSION: _TEXT,
     SUMMARY_BY: _TEXT,
     ARCHIVED: _FACTS,
+    DIGEST_OF: _COUNT,
 }
 SYSTEM_KEYS = tuple(SYSTEM_RULES)
 
@@ -314,8 +316,18 @@ def is_note(memory: Memory) -> bool:
 
 
 def is_session_record(memory: Memory) -> bool:
-    """Whether it holds what is known of a session; no search and no list shows it unasked."""
+    """Whether it holds what is known of a session."""
     return SESSION_RECORD in memory.metadata
+
+
+def is_digest(memory: Memory) -> bool:
+    """Whether it is a shorter form of facts; see `engine.sessions.digest`."""
+    return DIGEST_OF in memory.metadata
+
+
+def is_hidden(memory: Memory) -> bool:
+    """Whether no search and no list shows it unless a filter names its key."""
+    return is_session_record(memory) or is_digest(memory)
 
 
 def is_archive(memory: Memory) -> bool:

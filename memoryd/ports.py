@@ -187,6 +187,51 @@ class ClockRecord(Protocol):
         """Replace the record atomically. Raises OSError."""
 
 
+class MirrorFiles(Protocol):
+    """A folder with copies of memories for people, and a private record of what was written there.
+    Synchronous: call it on a thread, one call at a time. Every method may raise OSError, and
+    ValueError for a file that is no text."""
+
+    @property
+    def folder(self) -> str:
+        """The path of the folder."""
+
+    def stamp(self, name: str) -> object:
+        """A value that differs once the file has changed; None without a file."""
+
+    def is_settled(self, name: str) -> bool:
+        """False while a program may still be writing the file: it changed a moment ago."""
+
+    def read(self, name: str) -> str | None:
+        """The text of a file; None without one."""
+
+    def replace(self, name: str, text: str, expected: str | None) -> str | None:
+        """Replace a file atomically. None if its text was `expected`; otherwise the text that
+        another program wrote in between, which is replaced too, so the caller must use it."""
+
+    def write(self, name: str, text: str) -> None:
+        """Replace a file atomically, whatever is in it."""
+
+    def late(self) -> str | None:
+        """What another program wrote into a file after `replace` had replaced it: a program that
+        had it open. None if nothing; each text is returned once."""
+
+    def release(self) -> None:
+        """Give up replaced files, so that none of their text is kept."""
+
+    def names(self) -> list[str]:
+        """The names of the files in the folder that a mirror can have written."""
+
+    def remove(self, name: str) -> None:
+        """Delete a file, if it is there."""
+
+    def load_record(self) -> str | None:
+        """The record that was saved last; None without one."""
+
+    def save_record(self, text: str) -> None:
+        """Replace the record atomically."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backup:
     """A backup on disk; `memories` is None if the file was listed, not opened."""

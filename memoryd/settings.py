@@ -165,6 +165,13 @@ class LifecycleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorSettings:
+    """Memories as files for people."""
+
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DoorSettings:
     """Ways in besides the Unix socket, and what one connection may use."""
 
@@ -215,6 +222,7 @@ class Config:
     hooks: HookSettings = field(default_factory=HookSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
+    mirror: MirrorSettings = field(default_factory=MirrorSettings)
     doors: DoorSettings = field(default_factory=DoorSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
@@ -229,6 +237,7 @@ SECTIONS: dict[str, type[Any]] = {
     "hooks": HookSettings,
     "llm": LlmSettings,
     "lifecycle": LifecycleSettings,
+    "mirror": MirrorSettings,
     "doors": DoorSettings,
     "log": LogSettings,
 }

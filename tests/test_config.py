@@ -213,3 +213,10 @@ def test_the_folders_of_projects_are_absolute(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="me/shop` must be an absolute path") as refused:
         load(file, {})
     assert refused.value.code == "config_wrong_type"
+
+
+def test_the_folder_of_the_mirror_is_absolute(tmp_path: Path) -> None:
+    assert load(write(tmp_path, "mirror: {path: ~/memory}"), {}).mirror.path == "~/memory"
+    with pytest.raises(ConfigError, match=r"`mirror\.path` must be an absolute path") as refused:
+        load(write(tmp_path, "mirror: {path: memory}"), {})
+    assert refused.value.code == "config_wrong_type"

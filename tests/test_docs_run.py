@@ -64,14 +64,21 @@ NOT_RUN = {
     ".venv/bin/pip install tantivy; .venv/bin/python -m scripts.bench.lexical": LONG,
     ".venv/bin/python -m scripts.bench.latency": LONG,
     ".venv/bin/python -m scripts.bench.through": LONG,
+    ".venv/bin/python -m scripts.bench.recall": LONG,
     ".venv/bin/python -m scripts.bench.churn": LONG,
     ".venv/bin/python -m scripts.bench.start": LONG,
     ".venv/bin/python -m scripts.bench.crash --rounds 200": LONG,
     ".venv/bin/python -m scripts.bench.soak --minutes 3": LONG,
+    ".venv/bin/python -m scripts.bench.statements": LONG,
     ".venv/bin/python -m scripts.bench.projects [POOL ...] [--projects N] [--weights W,W]": LONG,
 }
 # Blocks that are nothing to run: how many of them a document has.
-PICTURES = {"docs/architecture.md": 1, "docs/export.md": 3, "docs/tools.md": 11}
+PICTURES = {
+    "docs/architecture.md": 1,
+    "docs/export.md": 3,
+    "docs/mirror.md": 1,
+    "docs/tools.md": 11,
+}
 GENERATED = {"docs/cli.md"}  # help texts; test_docs.py compares them with the code
 # What a document's commands must have said somewhere, beside exiting with 0.
 SAID = {

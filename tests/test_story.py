@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.daemons import ForkedDaemon, Lines
+from tests.daemons import Daemon, ForkedDaemon, Lines
 from tests.model_server import (
     Handler,
     ModelServer,
@@ -43,7 +43,7 @@ def said(number: int) -> tuple[str, str]:
 class Story:
     """One agent that talks, wakes and sleeps on a daemon that may be killed."""
 
-    def __init__(self, daemon: ForkedDaemon) -> None:
+    def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self.next = 0
         self.session = ""
@@ -186,7 +186,7 @@ def check_rules_kept_facts(story: Story) -> None:
 
 
 @contextmanager
-def daemon(folder: Path, **settings: str) -> Iterator[ForkedDaemon]:
+def daemon(folder: Path, **settings: str) -> Iterator[Daemon]:
     one = ForkedDaemon(folder, **settings).start()
     try:
         yield one

@@ -27,7 +27,7 @@ from memoryd.cli.output import (
     size,
 )
 from memoryd.cli.target import given, settings, target, where
-from memoryd.client.types import Status
+from memoryd.client.types import MirrorState, Status
 from memoryd.errors import (
     DaemonUnavailable,
     DaemonUnreachable,
@@ -217,6 +217,8 @@ def _facts(found: Status) -> dict[str, str]:
         from memoryd.cli.takeover import state_of
 
         facts["take-over"] = state_of(taken)
+    if mirror := found.get("mirror"):
+        facts["files"] = _mirror_fact(mirror)  # `mirror` is a call, see below
     facts |= _store_facts(found.get("store", {}))
     for tool, figures in found.get("calls", {}).items():
         times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"
@@ -229,6 +231,14 @@ def _facts(found: Status) -> dict[str, str]:
     disk = f"{size(found['disk_bytes'])} in {found['data_dir']}"
     facts["disk"] = f"{disk}, {size(found['disk_free_bytes'])} free"
     return facts
+
+
+def _mirror_fact(state: MirrorState) -> str:
+    from memoryd.cli.mirror import summary
+
+    held = f"; {state['held']} held, see memoryd mirror" if state["held"] else ""
+    trouble = state["trouble"]
+    return summary(state) + held + (f"; {trouble['message']}" if trouble else "")
 
 
 def _store_facts(store: dict[str, Any]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from memoryd import files, permissions, places
 from memoryd.cli.daemon import fetch_status
-from memoryd.cli.output import BOLD, clean, note, paint, say, say_json, size
+from memoryd.cli.output import BOLD, clean, counted, note, paint, say, say_json, size
 from memoryd.cli.takeover import faults_of, state_of
 from memoryd.cli.target import setting_flags, settings, target
 from memoryd.client.types import Status
@@ -291,6 +291,16 @@ def _takeover(patient: Patient) -> dict[str, Any] | None:
     return look_at_takeover(patient.data_dir)
 
 
+def check_mirror(patient: Patient) -> Iterator[Finding]:
+    """The files for people cannot be written, or wait for a decision."""
+    state = patient.status.get("mirror") if patient.status is not None else None
+    if state and (trouble := state["trouble"]):
+        yield Finding(trouble["code"], trouble["message"], trouble["hint"])
+    if state and state["held"]:
+        message = f"{counted(state['held']).capitalize()} missing from MEMORY.md, not forgotten."
+        yield Finding("mirror_held", message, "Run: memoryd mirror")
+
+
 def check_clock(patient: Patient) -> Iterator[Finding]:
     """A leap of the clock, after which the daemon deletes nothing that has expired."""
     if patient.status is not None and (doubt := patient.status.get("clock_doubt")):
@@ -372,6 +382,7 @@ CHECKS = (
     check_clock,
     check_store,
     check_takeover,
+    check_mirror,
     check_model,
     check_language,
     check_clients,

@@ -8,9 +8,9 @@ from typing import Any
 
 from memoryd import __version__
 from memoryd.cli import options as values
+from memoryd.cli.hook_verbs import add_hook_verbs
 from memoryd.cli.options import Parser
-from memoryd.formats import FORMATS
-from memoryd.hook_events import CLIENTS, EVENTS
+from memoryd.formats import FORMATS, IMPORT_FORMATS
 from memoryd.toolsets import TOOLSETS
 
 
@@ -31,7 +31,7 @@ def parser() -> Parser:
     _add_project_verbs(verbs)
     _add_note_verbs(verbs)
     _add_session_verbs(verbs)
-    _add_hook_verbs(verbs)
+    add_hook_verbs(verbs, _add, _add_json)
     _add_store_verbs(verbs)
     _add_governing_verbs(verbs)
     _add_machine_verbs(verbs)
@@ -217,24 +217,14 @@ def _add_session_verbs(verbs: Verbs) -> None:
     )
     working.add_argument("--section", metavar="TITLE", help="only this section")
     working.add_argument("--set", metavar="TEXT", help="replace it; - reads the text from stdin")
-    for verb in (recall, listed, wake, working):
-        verb.add_argument("--identity", metavar="NAME", help="whose it is; without it, default")
+    for verb, text in (
+        (recall, "whose working memory; without it, that of the session"),
+        (listed, "only sessions of this identity"),
+        (wake, "who wakes up; without it, default"),
+        (working, "whose; without it, default"),
+    ):
+        verb.add_argument("--identity", metavar="NAME", help=text)
     _add_json(recall, sessions, listed, read, rename, compact, wake, sleep, working)
-
-
-def _add_hook_verbs(verbs: Verbs) -> None:
-    hook = _add(verbs, "hook", "hooks:hook", "answer an event of an agent's client, or explain it")
-    hook.add_argument("event", metavar="EVENT", nargs="?", help=", ".join(EVENTS))
-    hook.add_argument("--client", metavar="NAME", help=", ".join(CLIENTS))
-    hook.add_argument("--explain", metavar="PROMPT", help="show what a prompt would get, and why")
-    hook.add_argument("--session", metavar="ID", help="explain: without what this session has")
-    hook.add_argument(
-        "--project", metavar="NAME", help="without it, that of the git checkout; empty: none"
-    )
-    pushes = _add(verbs, "pushes", "hooks:pushes", "show what hooks put into prompts, and why")
-    pushes.add_argument("--session", metavar="ID", help="only of this session")
-    pushes.add_argument("--limit", type=values.whole, metavar="N", help="how many at most")
-    _add_json(hook, pushes)
 
 
 def _add_governing_verbs(verbs: Verbs) -> None:
@@ -278,10 +268,11 @@ def _add_governing_verbs(verbs: Verbs) -> None:
         "file",
         metavar="FILE",
         nargs="?",
-        help="an export, a backup, or a Markdown file with lists; - reads stdin",
+        help="an export, a backup, a Markdown file with lists, or a MEMORY.md, HISTORY.md, "
+        "CLAUDE.md, AGENTS.md or .cursorrules; - reads stdin",
     )
     imported.add_argument(
-        "--format", choices=FORMATS, help="without it, recognised by content and name"
+        "--format", choices=IMPORT_FORMATS, help="without it, recognised by content and name"
     )
     imported.add_argument(
         "--chroma", metavar="DIR", help="a directory of ChromaDB that another program wrote"
@@ -338,7 +329,16 @@ def _add_store_verbs(verbs: Verbs) -> None:
     sweep.add_argument(
         "--now", action="store_true", help="also after a leap of the clock: date and time are right"
     )
-    _add_json(backup, restore, rescue, purge, sweep)
+    mirror = _add(verbs, "mirror", "mirror:mirror", "show the state of the files for people")
+    action = mirror.add_mutually_exclusive_group()
+    action.add_argument("--now", action="store_true", help="take edits in and write the files now")
+    action.add_argument(
+        "--confirm", action="store_true", help="forget the memories whose items are missing"
+    )
+    action.add_argument(
+        "--keep", action="store_true", help="keep the memories whose items are missing"
+    )
+    _add_json(backup, restore, rescue, purge, sweep, mirror)
 
 
 def _add_machine_verbs(verbs: Verbs) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict, cast
 
 from memoryd.client.client import Client
-from memoryd.client.types import Memory
+from memoryd.client.types import Memory, MirrorState
 
 
 class ForgetResult(TypedDict):
@@ -83,6 +83,25 @@ class ListedPushes(TypedDict):
     tokens: int
 
 
+class MirrorEdit(TypedDict):
+    """What a person changed in MEMORY.md: added, known, changed, removed, held or refused."""
+
+    how: str
+    id: str | None
+    line: int | None
+    why: str | None
+
+
+class MirrorResult(TypedDict):
+    """The mirror as it is now, None if there is none; the edits of this call, the last ones of any
+    call, and the memories that are held."""
+
+    mirror: MirrorState | None
+    edits: list[MirrorEdit]
+    recent: list[MirrorEdit]
+    held: list[dict[str, str]]
+
+
 class OwnerClient(Client):
     """`Client` with the calls that agents do not see."""
 
@@ -154,3 +173,9 @@ class OwnerClient(Client):
         """What hooks put into prompts, newest first."""
         given = {"session_id": session_id, "limit": limit}
         return cast(ListedPushes, await self._tool("list_pushes", given))
+
+    async def mirror(self, action: str | None = None) -> MirrorResult:
+        """The state of the mirror, after an action if one is given: `run`, or `confirm` or `keep`
+        what is held."""
+        given = {action: True} if action else {}
+        return cast(MirrorResult, await self._tool("mirror", given))

@@ -208,6 +208,19 @@ class CallFigures(TypedDict):
     steps_p50_ms: NotRequired[dict[str, float]]  # of a search, by step
 
 
+class MirrorState(TypedDict):
+    """The files for people: how much they hold, and how many edits of a person were taken in since
+    the daemon started. `held`: memories whose items are missing, and which are not forgotten."""
+
+    path: str
+    facts: int
+    archives: int
+    written_at: str | None
+    edits: dict[str, int]
+    held: int
+    trouble: dict[str, Any] | None
+
+
 class Status(TypedDict):
     """The state of the daemon. The counts are present once the store is open."""
 
@@ -233,6 +246,7 @@ class Status(TypedDict):
     llm: NotRequired[str | None]
     llm_trouble: NotRequired[str | None]
     takeover: NotRequired[dict[str, Any] | None]
+    mirror: NotRequired[MirrorState | None]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]
 

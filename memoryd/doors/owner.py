@@ -17,11 +17,13 @@ from memoryd.doors import render
 from memoryd.doors.manage import FORGET_BATCH, bulk_forget_answer, memory_id
 from memoryd.engine import checks
 from memoryd.engine.engine import Engine
+from memoryd.engine.mirror.edits import Edit
 from memoryd.engine.takeover import Taken, foreign_row
 from memoryd.engine.transfer import memory_from
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.export_file import PASSAGES, fields_of, fields_with_vectors, vector_from
 from memoryd.ports import Backup, Passage, Record
+from memoryd.sanitize import as_data
 from memoryd.tasks import task_group
 
 Arguments = dict[str, Any]
@@ -40,6 +42,7 @@ ARGUMENTS = {
     "rename_project": {"project", "to"},
     "merge_projects": {"project", "into"},
     "move_memories": {"memory_ids", "to"},
+    "mirror": {"run", "confirm", "keep"},
 }
 
 
@@ -164,6 +167,26 @@ async def _move_memories(engine: Engine, given: Arguments) -> Arguments:
     return asdict(await engine.projects.move(given.get("memory_ids", []), given.get("to")))
 
 
+async def _mirror(engine: Engine, given: Arguments) -> Arguments:
+    """The state of the mirror; first `run` it, or `confirm` or `keep` what is held."""
+    wanted = [key for key in ("run", "confirm", "keep") if checks.flag(given.get(key, False), key)]
+    if len(wanted) > 1:
+        raise InvalidInput("run, confirm and keep exclude each other.", code="mirror_invalid")
+    edits: list[Edit] = []
+    if wanted == ["confirm"]:
+        edits = await engine.mirror.confirm()
+    elif wanted == ["run"]:
+        edits = await engine.mirror.sync()
+    elif wanted == ["keep"]:
+        await engine.mirror.keep()
+    return {
+        "mirror": render.mirror(engine.mirror.state(), engine.zone),
+        "edits": [asdict(edit) for edit in edits],
+        "recent": [asdict(edit) for edit in engine.mirror.recent],
+        "held": [{"id": m.id, "content": as_data(m.content)} for m in engine.mirror.held()],
+    }
+
+
 async def _audit(engine: Engine, given: Arguments) -> Arguments:
     return await engine.audit()
 
@@ -179,6 +202,7 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "sweep": _sweep,
     "purge": _purge,
     "audit": _audit,
+    "mirror": _mirror,
     "rename_project": _rename_project,
     "merge_projects": _merge_projects,
     "move_memories": _move_memories,

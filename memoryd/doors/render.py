@@ -6,6 +6,7 @@ notice. The same value is the structured answer and, serialised as JSON, the tex
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
@@ -135,6 +136,18 @@ def whole_message(said: Memory, zone: tzinfo | None) -> dict[str, Any]:
     own = {key: value for key, value in said.metadata.items() if key not in OF_MESSAGES}
     extra = {TOOLS_USED: said.metadata.get(TOOLS_USED), "metadata": own}
     return message(said, zone) | metadata_as_data({k: v for k, v in extra.items() if v})
+
+
+def mirror(state: Mapping[str, Any] | None, zone: tzinfo | None) -> dict[str, Any] | None:
+    """The state of the mirror; None if there is none."""
+    if state is None:
+        return None
+    at, trouble = state["written_at"], state["trouble"]
+    return {
+        **state,
+        "written_at": None if at is None else moment(at, zone),
+        "trouble": None if trouble is None else error(trouble),
+    }
 
 
 def error(exc: MemorydError) -> dict[str, Any]:

@@ -39,8 +39,10 @@ async def get_context(
     counts = checks.flag(given.pop("count_use", True), "count_use")
     form = _checked_form(given.pop("form", PARTS))
     recalled = await engine.recall(session.id, given.pop("hint", None), **given)
-    if counts and rights.writes:  # who may only read leaves no trace
-        engine.count_uses(recalled.ids)
+    # Of what is always shown no use is counted: it would stay in front for ever. And who may only
+    # read leaves no trace.
+    if counts and rights.writes:
+        engine.count_uses(recalled.found_ids)
     is_empty = not recalled.messages and not recalled.hidden
     return _recalled(recalled, engine.zone, form) | (hint_where_empty(session) if is_empty else {})
 
@@ -50,7 +52,7 @@ async def wake_session(
 ) -> Arguments:
     """Open a session, which the connection continues with."""
     woken = await engine.sessions.wake(given.pop("identity", None), **given)
-    engine.count_uses(woken.recalled.ids)
+    engine.count_uses(woken.recalled.found_ids)
     opened = continue_with(session, woken.facts.session_id)
     facts = {
         "identity": as_data(woken.facts.identity or ""),

@@ -70,6 +70,7 @@ class Status:
         if doubt := state["clock_doubt"]:
             doubt["believed"] = render.moment(doubt["believed"], engine.zone)
             doubt["seconds_left"] = round(doubt["seconds_left"])
+        state["mirror"] = render.mirror(state["mirror"], engine.zone)
         return found | state | {"store": await _store(engine)}
 
     async def metrics(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from memoryd.engine import checks
 from memoryd.engine.filters import Filter, parse_where
 from memoryd.errors import InvalidInput
-from memoryd.fields import SESSION_RECORD
+from memoryd.fields import DIGEST_OF, SESSION_RECORD
 from memoryd.labels import has_hidden, normal_name
 from memoryd.metadata import plain_text
 from memoryd.model import ID, MICRO, parse_type
@@ -237,5 +237,6 @@ def asked_filter(
 
 
 def without_records(filter: Filter) -> Filter:
-    """The filter that also hides the records of sessions, unless it asks for them."""
-    return replace(filter, hides_records=not filter.where.names(SESSION_RECORD))
+    """The filter that also hides records of sessions and digests, unless it asks for them."""
+    asked = any(filter.where.names(key) for key in (SESSION_RECORD, DIGEST_OF))
+    return replace(filter, hides_records=not asked)

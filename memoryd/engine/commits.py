@@ -76,4 +76,5 @@ async def drop(parts: Parts, ids: list[str]) -> set[str]:
             parts.snapshots.erase(id)
             if number % PACE == 0:  # between memories, never within one
                 await anyio.lowlevel.checkpoint()
+        await parts.after_drop(ids)
     return gone

@@ -26,6 +26,7 @@ from memoryd.engine.lifecycle.staleness import Staleness
 from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
 from memoryd.engine.memories import Memories
+from memoryd.engine.mirror.mirror import Mirror
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
@@ -39,6 +40,7 @@ from memoryd.engine.push.relevant import Relevant
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.compaction import Compaction
+from memoryd.engine.sessions.digest import Digests
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.facts import Facts
 from memoryd.engine.sessions.notes import Notes
@@ -59,6 +61,7 @@ from memoryd.ports import (
     Encoder,
     FileHistory,
     LanguageModel,
+    MirrorFiles,
     NextStore,
     PromptFn,
     Reranker,
@@ -147,7 +150,10 @@ class Engine:
 
         self.records = Records(parts, memories, updates)
         facts = Facts(parts, memories, updates)
-        self.compaction = Compaction(parts, self.records, self.notes, facts, durable)
+        digests = Digests(parts, memories, durable)
+        self.compaction = Compaction(parts, self.records, self.notes, facts, durable, digests)
+        self.mirror = Mirror(parts, memories, updates, durable)
+        parts.after_drop = self.mirror.erase
 
         self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn
@@ -200,6 +206,7 @@ class Engine:
             "llm": self._parts.language.name,
             "llm_trouble": self._parts.language.trouble or None,
             "takeover": self.takeover,
+            "mirror": self.mirror.state(),
         }
 
     async def store_status(self) -> Mapping[str, object]:
@@ -214,6 +221,7 @@ class Engine:
         await self._upkeep.purge()
         if change is not None and not await change.purge():
             await self._upkeep.purge()  # the store that is live now was not purged yet
+        await self.mirror.purge()
 
     async def rescue(self, folder: str | None = None) -> Backup:
         """Write all memories in RAM to a verified backup, in `folder` if given, and restore the
@@ -269,13 +277,15 @@ async def run_engine(
     history: FileHistory | None = None,
     language: LanguageModel | None = None,
     prompt: PromptFn | None = None,
+    mirror_files: MirrorFiles | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
     `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
     `history` knows which files of a project have changed. `language` writes summaries; `prompt`
-    does so in its place, for a program that has a language model of its own.
+    does so in its place, for a program that has a language model of its own. `mirror_files`: the
+    folder of the mirror, if there is one.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -293,6 +303,7 @@ async def run_engine(
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
     parts.hooks = config.hooks
     parts.language = Language(config.llm, language, prompt)
+    parts.mirror_files = mirror_files
     engine = Engine(parts, history)
     try:
         async with task_group() as tasks:
@@ -304,6 +315,7 @@ async def run_engine(
             tasks.start_soon(engine.keep_up)
             tasks.start_soon(engine.embed_after_outages)
             tasks.start_soon(snapshots.keep_current)
+            tasks.start_soon(engine.mirror.run)
             yield engine
             await engine.pushes.write_at_end()
             tasks.cancel_scope.cancel()

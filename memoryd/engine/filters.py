@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import InvalidInput
-from memoryd.fields import PROJECT, is_session_record
+from memoryd.fields import PROJECT, is_hidden
 from memoryd.metadata import RESERVED, check_metadata, value_key
 from memoryd.model import Memory, MemoryType
 
@@ -167,7 +167,7 @@ class Filter:
     since: float | None = None
     until: float | None = None
     hides_superseded: bool = False  # only the index can tell
-    hides_records: bool = False  # of sessions
+    hides_records: bool = False  # of sessions, and digests
     projects: tuple[str | None, ...] | None = None  # only of these; None among them: shared ones
     without: frozenset[str] = frozenset()  # ids of memories that are not wanted
 
@@ -181,7 +181,7 @@ class Filter:
             and (self.projects is None or memory.metadata.get(PROJECT) in self.projects)
             and memory.id not in self.without
             and self.where.matches(memory.metadata)
-            and not (self.hides_records and is_session_record(memory))
+            and not (self.hides_records and is_hidden(memory))
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
 from memoryd.model import Lifetimes
-from memoryd.ports import ClockRecord, Store
+from memoryd.ports import ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
     BackupSettings,
     HookSettings,
@@ -94,6 +94,9 @@ class Gate:
             opened.set()
 
 
+async def _nothing(ids: Collection[str]) -> None: ...
+
+
 @dataclass(slots=True)
 class Parts:
     """The store, the data derived from it, and the settings. Whoever replaces the index, with the
@@ -117,3 +120,6 @@ class Parts:
     gate: Gate = field(default_factory=Gate)
     reranking: Reranking = field(default_factory=Reranking)
     language: Language = field(default_factory=lambda: Language(LlmSettings()))
+    mirror_files: MirrorFiles | None = None  # the folder of the mirror, if there is one
+    # Called with the ids of deleted memories, before the deletion is answered, under their locks.
+    after_drop: Callable[[Collection[str]], Awaitable[None]] = _nothing

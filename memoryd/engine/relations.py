@@ -18,7 +18,7 @@ from memoryd.engine import commits
 from memoryd.engine.index.index import Index
 from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput
-from memoryd.fields import RELATIONS, SUPERSEDED_BY, SUPERSEDES, ids_of
+from memoryd.fields import RELATIONS, SUPERSEDED_BY, SUPERSEDES, ids_of, is_digest
 from memoryd.model import Memory, is_expired
 from memoryd.ports import Record
 
@@ -139,9 +139,12 @@ async def _records(parts: Parts, memories: Iterable[Memory]) -> list[Record]:
 async def drop(parts: Parts, ids: list[str]) -> set[str]:
     """Delete memories; the ids that existed. The caller holds their locks and those of the ones
     that name them."""
+    # A digest says what the memory said, so it goes too.
+    naming = map(parts.index.get, parts.index.relations.naming(ids))
+    digests = [memory.id for memory in naming if memory and is_digest(memory)]
     # Relations first: a kill in between leaves no memory that is superseded by nothing.
-    await clean(parts, ids)
-    return await commits.drop(parts, ids)
+    await clean(parts, [*ids, *digests])
+    return await commits.drop(parts, [*ids, *digests]) & set(ids)
 
 
 async def clean(parts: Parts, ids: Iterable[str]) -> None:

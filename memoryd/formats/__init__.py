@@ -2,3 +2,5 @@
 only. `export_file` has the format of exports and backups by default."""
 
 FORMATS = ("jsonl", "json", "md", "claude-md")
+TEXT = "text"  # Markdown that a person wrote; it can only be imported
+IMPORT_FORMATS = (*FORMATS, TEXT)

@@ -69,40 +69,42 @@ def parse_items(text: str, comment_start: str) -> Items:
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.rstrip()
         if until:  # inside a block of code or a comment
-            until = "" if _ends(line, until) else until
+            until = "" if ends_block(line, until) else until
             items.skipped += 1
         elif not line:
             blank += 1
-        elif item is not None and _continues(line, item, blank):
+        elif item is not None and continues(line, item, blank):
             if line.lstrip().startswith(comment_start):
                 item.comment, item.comment_line, item = line.strip(), number, None
             else:
-                item.lines += [*[""] * blank, _without_indent(line, item.offset)]
+                item.lines += [*[""] * blank, without_indent(line, item.offset)]
         elif (start := MARKER.fullmatch(line)) and not BREAK.fullmatch(line):
             offset = len(start["lead"]) + 1
             item = Item(number, [(start["text"] or "").strip()], offset)
             items.found.append(item)
         else:
-            item, until = None, _opened(line)
+            item, until = None, opened_block(line)
             items.skipped += not line.lstrip().startswith(("#", "<!--"))
         blank = blank if not line else 0
     items.found = [item for item in items.found if item.text]
     return items
 
 
-def _continues(line: str, item: Item, blank: int) -> bool:
+def continues(line: str, item: Item, blank: int) -> bool:
+    """Whether a line is part of the item before it; `blank`: empty lines in between."""
     indent = len(line) - len(line.lstrip(" "))
     if indent >= item.offset:
         return True
     return not blank and not MARKER.fullmatch(line) and not BLOCK.match(line)
 
 
-def _without_indent(line: str, offset: int) -> str:
+def without_indent(line: str, offset: int) -> str:
+    """A line of an item as its text has it."""
     indent = len(line) - len(line.lstrip(" "))
     return line[min(indent, offset) :]
 
 
-def _opened(line: str) -> str:
+def opened_block(line: str) -> str:
     """What ends the block of code or the comment that begins here; "" if none does."""
     if fence := FENCE.match(line):
         return fence["fence"]
@@ -110,7 +112,8 @@ def _opened(line: str) -> str:
     return "-->" if start.startswith("<!--") and "-->" not in start else ""
 
 
-def _ends(line: str, until: str) -> bool:
+def ends_block(line: str, until: str) -> bool:
+    """Whether a line is what `opened_block` returned."""
     if until == "-->":
         return until in line
     return line.strip().startswith(until) and not line.strip().strip(until[0])

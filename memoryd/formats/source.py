@@ -11,20 +11,21 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import IO, Any
 
 from memoryd.errors import FileDamaged, InvalidInput
 from memoryd.export_file import GZIP_MAGIC, Header, Reader
-from memoryd.fields import SOURCE
-from memoryd.formats import claude_md, json_file, markdown
+from memoryd.fields import MAX_ITEMS, SOURCE, TAGS
+from memoryd.formats import TEXT, claude_md, json_file, markdown, text_file
 
 MAX_BYTES = 256 << 20  # of a file that is read as a whole
 PEEK = 1 << 16  # bytes that decide on the format
 MARKDOWN_ENDINGS = (".md", ".markdown", ".mdc", ".txt")
 ITEM = re.compile(rb"^ {0,3}[-*+] +\S", re.M)
 NOTICE_LINE = re.compile(rf"^{re.escape(claude_md.NOTICE)}$", re.M)  # no item begins like this
+EXPORTED = re.compile(markdown.HEADER_START.pattern.encode())
 Entry = tuple[int, dict[str, Any], int]  # line, fields, size in bytes
 
 
@@ -61,6 +62,8 @@ class Source:
             if self.format == "json":
                 self.header, found = json_file.read(text)
                 self._entries = list(enumerate(found, start=1))
+            elif self.format == TEXT:
+                self._load_text(text)
             else:
                 self._load_markdown(claude_md.within(text) if self.format != "md" else text)
         except ValueError as exc:
@@ -73,20 +76,28 @@ class Source:
         now = time.time()
         for line, fields in entries:
             if "id" not in fields:
-                fields = _fact(fields["content"], now)
+                fields = _fact(fields["content"], now, {})
                 self.written.add(fields["id"])
             self._entries.append((line, fields))
 
+    def _load_text(self, text: str) -> None:
+        now = time.time()
+        for found in text_file.read(text):
+            tags = {TAGS: found.tags[:MAX_ITEMS]} if found.tags else {}
+            fields = _fact(found.text, now if found.at is None else found.at, tags)
+            self.written.add(fields["id"])
+            self._entries.append((found.line, fields))
 
-def _fact(text: str, now: float) -> dict[str, Any]:
+
+def _fact(text: str, at: float, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The fact that an item says."""
     return {
         "id": hashlib.sha256(text.encode()).hexdigest()[:20],
         "type": "fact",
         "content": text,
-        "created_at": now,
+        "created_at": at,
         "expires_at": None,
-        "metadata": {SOURCE: "import"},
+        "metadata": {SOURCE: "import", **metadata},
     }
 
 
@@ -98,6 +109,8 @@ def recognised(file: IO[bytes], name: str) -> str:
     ending = PurePath(name).suffix.lower()
     if start.startswith(GZIP_MAGIC) or ending in (".jsonl", ".gz"):
         return "jsonl"
+    if text_file.is_named(name):
+        return _kind_of_markdown(file, otherwise=TEXT)
     if ending in MARKDOWN_ENDINGS:
         return _kind_of_markdown(file)
     first = start.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].strip()
@@ -109,9 +122,13 @@ def recognised(file: IO[bytes], name: str) -> str:
     return _kind_of_markdown(file) if ITEM.search(start) else "jsonl"
 
 
-def _kind_of_markdown(file: IO[bytes]) -> str:
+def _kind_of_markdown(file: IO[bytes], otherwise: str = "md") -> str:
+    """The format of Markdown by its markers; `otherwise` without any."""
     file.seek(0)
-    return "claude-md" if claude_md.BEGIN.encode() in file.read(MAX_BYTES) else "md"
+    text = file.read(MAX_BYTES)
+    if claude_md.BEGIN.encode() in text:
+        return "claude-md"
+    return "md" if EXPORTED.search(text) else otherwise
 
 
 def _parsed(line: bytes) -> object:

@@ -22,6 +22,7 @@ from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.git import Git
+from memoryd.adapters.mirror_files import LocalMirrorFiles
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
 from memoryd.errors import MemorydError, StoreError
@@ -193,6 +194,7 @@ async def open_engine(
                 history=Git(),
                 language=_language(config) if config.llm.url else None,
                 prompt=prompt,
+                mirror_files=_mirror_files(config),
             ) as engine,
         ):
             if wait and model is not None:
@@ -211,6 +213,13 @@ async def open_engine(
             tasks.start_soon(take_over, engine, config.memory.path, watch, tried)
             yield engine
             tasks.cancel_scope.cancel()
+
+
+def _mirror_files(config: Config) -> LocalMirrorFiles | None:
+    """The folder of the mirror; None if none is configured."""
+    if not config.mirror.path:
+        return None
+    return LocalMirrorFiles(Path(config.mirror.path).expanduser(), config.memory.path)
 
 
 async def _identity(model: Model | None) -> Identity:

@@ -23,84 +23,66 @@ import anyio
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
-from memoryd.engine.lifecycle.uses import Uses
-from memoryd.engine.listing import Listing
-from memoryd.engine.memories import Memories
-from memoryd.engine.search.search import Search
-from memoryd.engine.sessions.durable import Durable
-from memoryd.engine.sessions.recall import Recall
-from memoryd.engine.sessions.records import Records
-from memoryd.engine.sessions.working_memory import WorkingMemories
 from memoryd.engine.turn_keys import ORDER
-from memoryd.engine.updates import Updates
 from memoryd.fields import FROM_SESSION
 from memoryd.ports import Passage
-from memoryd.settings import Config, EmbeddingSettings, MemorySettings
+from memoryd.settings import Config, EmbeddingSettings, MemorySettings, SessionSettings
 from memoryd.wiring.engine import open_engine
 from scripts.bench.corpus import records, texts
 
 SESSION, SAID, ARCHIVES = "now", 60, 3
 LIMIT = 5
+SEARCH, RECALL = WHAT = ("search", "recall")
+ALONE, WRITTEN = "alone", "after a write"
 BAR = 3.0  # searches that a recall may take
 
 
-class Subject:
-    """An engine with many memories, and the recall on it."""
+async def fill(engine: Engine, size: int) -> None:
+    """Other memories, straight into the index; then a session through the engine."""
+    encoder = HashEncoder()
+    for made in records(size, time.time()):
+        text = made.memory.content
+        vector = encoder.encode([text])[0]
+        engine._parts.index.put(replace(made, passages=(Passage((0, len(text)), vector),)))
+    said = list(texts(SAID, seed=3))
+    for number, text in enumerate(said):
+        message = (await engine.add_turn("user", text, SESSION)).memory
+        if number % 15 == 14 and number < 15 * ARCHIVES:
+            await archive(engine, f"archive {number}", " ".join(said[:5]), message.metadata[ORDER])
+    await engine.working_memories.set("\n".join(texts(20, seed=4)))
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self._parts = parts = engine._parts
-        memories, listing = Memories(parts), Listing(parts, Uses())
-        self._working = WorkingMemories(parts, memories)
-        self._records = Records(parts, memories, Updates(parts, memories))
-        search = Search(parts, listing)
-        self.recall = Recall(parts, search, listing, self._working, Durable(parts)).recall
 
-    async def fill(self, size: int) -> None:
-        """Other memories, straight into the index; then a session through the engine."""
-        encoder = HashEncoder()
-        for made in records(size, time.time()):
-            text = made.memory.content
-            vector = encoder.encode([text])[0]
-            self._parts.index.put(replace(made, passages=(Passage((0, len(text)), vector),)))
-        said = list(texts(SAID, seed=3))
-        for number, text in enumerate(said):
-            message = (await self.engine.add_turn("user", text, SESSION)).memory
-            if number % 15 == 14 and number < 15 * ARCHIVES:
-                await self._archive(
-                    f"archive {number}", " ".join(said[:5]), message.metadata[ORDER]
-                )
-        await self._working.set("\n".join(texts(20, seed=4)))
-
-    async def _archive(self, name: str, text: str, upto: int) -> None:
-        own = {FROM_SESSION: SESSION}
-        note = (await self.engine.notes.add_note(name, text, kind="archive", own=own)).memory
-        marker = {"archive_id": note.id, "archive_name": name, "upto": upto}
-        await self._records.change(SESSION, marker=marker)
+async def archive(engine: Engine, name: str, text: str, upto: int) -> None:
+    """An archive of the session up to a message."""
+    own = {FROM_SESSION: SESSION}
+    note = (await engine.notes.add_note(name, text, kind="archive", own=own)).memory
+    marker = {"archive_id": note.id, "archive_name": name, "upto": upto}
+    await engine.records.change(SESSION, marker=marker)
 
 
 async def measure(size: int, queries: int, folder: Path) -> dict[str, dict[str, float]]:
     """The times of searches and recalls, without and with a write before each."""
     hashed = EmbeddingSettings(backend="hash")
-    config = Config(memory=MemorySettings(path=folder), embedding=hashed)
+    by_hand = SessionSettings(auto_compact=False)
+    config = Config(memory=MemorySettings(path=folder), embedding=hashed, sessions=by_hand)
     async with open_engine(config) as engine:
-        subject = Subject(engine)
-        await subject.fill(size)
-        found: dict[str, dict[str, float]] = {}
+        await fill(engine, size)
+        await engine._parts.snapshots.save()  # not while something is measured
         asked = list(texts(4 * queries + 2, seed=8, words=(4, 9)))
-        await subject.recall(SESSION, asked.pop())  # the first one reads every fact
+        await engine.recall(SESSION, asked.pop())  # the first one reads every fact
         await engine.search(asked.pop())
-        for writes, name in ((False, "alone"), (True, "after a write")):
-            taken: dict[str, list[float]] = {"search": [], "recall": []}
-            for _ in range(queries):
-                if writes:
-                    await engine.add_turn("user", asked[0][::-1], "another session")
-                taken["search"].append(await _timed(engine.search(asked.pop(), limit=LIMIT)))
-                if writes:
-                    await engine.add_turn("user", asked[0][::-1], "another session")
-                taken["recall"].append(await _timed(subject.recall(SESSION, asked.pop())))
-            found[name] = _summary(taken)
-        return found
+        taken = {name: {what: list[float]() for what in WHAT} for name in (ALONE, WRITTEN)}
+        for _ in range(queries):
+            for name, times in taken.items():
+                for what in WHAT:
+                    if name == WRITTEN:
+                        await engine.add_turn("user", asked[0][::-1], "another session")
+                    times[what].append(await _timed(_call(engine, what, asked.pop())))
+        return {name: _summary(times) for name, times in taken.items()}
+
+
+def _call(engine: Engine, what: str, text: str) -> Awaitable[object]:
+    return engine.recall(SESSION, text) if what == RECALL else engine.search(text, limit=LIMIT)
 
 
 async def _timed(call: Awaitable[object]) -> float:
@@ -126,9 +108,6 @@ def show(found: dict[int, dict[str, dict[str, float]]]) -> None:
             print(f"| {size:,} | {name} | {times[0]} | {times[1]} | {row['ratio']:.2f}x |")
     worst = max(row["ratio"] for rows in found.values() for row in rows.values())
     print(f"\nThe largest ratio is {worst:.2f}; the bar is {BAR:g}.")
-
-
-WHAT = ("search", "recall")
 
 
 def main() -> None:

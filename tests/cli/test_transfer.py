@@ -28,7 +28,9 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, Daemon]]:
     folder = tmp_path_factory.mktemp("transfer")
-    running = (ForkedDaemon(folder / "one").start(), ForkedDaemon(folder / "two").start())
+    alone = {"MEMORYD_SESSIONS_AUTO_COMPACT": "false"}  # no archives beside what is stored
+    one, two = (ForkedDaemon(folder / name, **alone).start() for name in ("one", "two"))
+    running = (one, two)
     yield running
     for daemon in running:
         assert daemon.stop() == 0, daemon.log.read_text()

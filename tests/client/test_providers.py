@@ -24,9 +24,10 @@ from memoryd import (
 from memoryd.cli.main import main as run_verb
 from memoryd.client import Client
 from memoryd.client.providers import registry
-from memoryd.client.providers.window import ROLES
+from memoryd.engine.search.fold import tokens as tokens_in_the_daemon
 from memoryd.engine.turn_keys import ROLES as ROLES_OF_THE_ENGINE
 from memoryd.errors import InvalidInput, MemorydError
+from memoryd.recall_text import ROLES
 from tests.daemons import ForkedDaemon
 from tests.paths import ROOT
 from tests.processes import environment
@@ -206,13 +207,14 @@ async def test_a_window_replays_sources_and_tools() -> None:
 async def test_a_window_fits_into_the_tokens() -> None:
     memory = create_memory_provider("window", {"turns": 5})
     for number in range(5):
-        await memory.save_turn("user", f"{number} " + "word " * 50)
+        await memory.save_turn("user", f"{number} " + "word " * 40 + "字" * 10)
     whole = await memory.recall()
     assert (len(whole.turns), whole.warnings) == (5, ())
     half = await memory.recall(max_tokens=whole.tokens // 2)
     assert 0 < len(half.turns) < 3
     assert half.turns[-1]["order"] == 4
     assert half.tokens <= whole.tokens // 2
+    assert half.tokens == tokens_in_the_daemon(half.text)
     assert half.warnings == (f"{5 - len(half.turns)} older turns did not fit into max_tokens.",)
 
 

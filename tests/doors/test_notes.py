@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from memoryd.doors.limits import RateLimited
 from memoryd.doors.notes import MAY_HAVE, NEEDS, edit_notes
 from memoryd.doors.rights import Rights
-from memoryd.doors.schemas import NOTES
+from memoryd.doors.schemas.notes import NOTES
 from tests.daemons import Daemon, ForkedDaemon, Lines
 from tests.doors.test_surface import keys_in, undeclared
 

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import validate
 
 from memoryd.doors.schemas import BY_TOOLSET
-from tests.daemons import ForkedDaemon, Lines
+from tests.daemons import Daemon, ForkedDaemon, Lines
 
 SCHEMAS = {tool.name: tool for tools in BY_TOOLSET.values() for tool in tools}
 
@@ -18,7 +18,7 @@ SCHEMAS = {tool.name: tool for tools in BY_TOOLSET.values() for tool in tools}
 class Agent:
     """One connection that has every toolset; each answer is checked against its schema."""
 
-    def __init__(self, daemon: ForkedDaemon) -> None:
+    def __init__(self, daemon: Daemon) -> None:
         self.lines = Lines(daemon.connect())
         self.lines.open("all")
 
@@ -43,14 +43,14 @@ class Agent:
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[ForkedDaemon]:
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
     running = ForkedDaemon(tmp_path / "data").start()
     yield running
     assert running.stop() == 0, running.log.read_text()
 
 
 @pytest.fixture
-def agent(daemon: ForkedDaemon) -> Iterator[Agent]:
+def agent(daemon: Daemon) -> Iterator[Agent]:
     one = Agent(daemon)
     yield one
     one.lines.__exit__()
@@ -180,14 +180,14 @@ def test_the_context_window_is_still_to_be_had(agent: Agent) -> None:
     assert len(agent.call("get_context", max_turns=2)["messages"]) == 4
 
 
-def test_nothing_of_another_project_is_recalled(daemon: ForkedDaemon, agent: Agent) -> None:
+def test_nothing_of_another_project_is_recalled(daemon: Daemon, agent: Agent) -> None:
     stored = {"content": "The secret plan of apple.", "metadata": {"project": "apple"}}
     agent.call("store_memory", **stored)
     recalled = agent.call("get_context", hint="secret plan")
     assert "apple" not in str(recalled["parts"])
 
 
-def test_the_same_tools_need_the_toolset(daemon: ForkedDaemon) -> None:
+def test_the_same_tools_need_the_toolset(daemon: Daemon) -> None:
     lines = Lines(daemon.connect())
     lines.open()
     refused = lines.tool("wake_session")

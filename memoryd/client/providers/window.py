@@ -14,11 +14,11 @@ from memoryd.client.recalled import Recalled
 from memoryd.client.session_types import TurnDetails
 from memoryd.client.types import Message
 from memoryd.errors import InvalidInput
+from memoryd.recall_text import ROLES
 from memoryd.sanitize import as_data, metadata_as_data
 
-ROLES = ("user", "assistant", "system", "tool")
 OPTIONS = {"turns"}
-BYTES_PER_TOKEN = 4  # of UTF-8; a language model reads about that much at a time
+CHARS_PER_TOKEN = 4  # in English; other scripts need about one token per character
 
 
 class WindowProvider:
@@ -63,7 +63,7 @@ class WindowProvider:
         turns = tuple(turn.copy() for turn in self._turns)[missed:]
         warnings = (f"{missed} older turns did not fit into max_tokens.",) if missed else ()
         recalled = Recalled(self._session_id, (), turns, 0, warnings)
-        return replace(recalled, tokens=_tokens(recalled.text))
+        return replace(recalled, tokens=tokens(recalled.text))
 
     async def turn_count(self) -> int:
         """How many turns were saved, also those that are no longer kept."""
@@ -110,5 +110,7 @@ def _message(role: str, content: str, order: int, details: TurnDetails) -> Messa
     return cast(Message, made | {key: value for key, value in further.items() if value})
 
 
-def _tokens(text: str) -> int:
-    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+def tokens(text: str) -> int:
+    """About how many tokens a language model reads, as the daemon estimates it."""
+    plain = sum(map(str.isascii, text))
+    return -(-plain // CHARS_PER_TOKEN) + len(text) - plain

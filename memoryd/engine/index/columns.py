@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter, OneOf
-from memoryd.fields import PROJECT, is_session_record
+from memoryd.fields import PROJECT, is_hidden, is_session_record
 from memoryd.metadata import value_key
 from memoryd.model import Memory, MemoryType
 
@@ -24,7 +24,7 @@ BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0
 QUESTION_MARKS = frozenset("?\uff1f\u061f")  # Latin, full width, Arabic
 COLUMNS = (
     *("_type", "_created", "_expires", "_session", "_project"),
-    *("_first", "_spread", "_brief", "_asks", "_superseded", "_record"),
+    *("_first", "_spread", "_brief", "_asks", "_superseded", "_hidden", "_record"),
 )
 
 
@@ -52,6 +52,7 @@ class Columns:
         self._brief = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._asks = np.zeros(FIRST_SIZE, dtype=np.float32)
         self._superseded = np.zeros(FIRST_SIZE)  # until when; 0: it is not
+        self._hidden = np.zeros(FIRST_SIZE, dtype=np.bool_)  # unless a filter asks for it
         self._record = np.zeros(FIRST_SIZE, dtype=np.bool_)  # holds what is known of a session
         self._metadata: dict[Pair, set[int]] = {}
 
@@ -67,6 +68,7 @@ class Columns:
         self._first[slot], self._spread[slot] = rows[0], math.log(len(rows))
         self._brief[slot] = brief = min(1.0, (BRIEF / max(1, len(memory.content))) ** 2)
         self._asks[slot] = brief if any(mark in memory.content for mark in QUESTION_MARKS) else 0.0
+        self._hidden[slot] = is_hidden(memory)
         self._record[slot] = is_session_record(memory)
         for pair in _pairs(memory.metadata):
             self._metadata.setdefault(pair, set()).add(slot)
@@ -108,7 +110,7 @@ class Columns:
         if filter.hides_superseded:
             allowed &= self._superseded <= now
         if filter.hides_records:
-            allowed &= ~self._record
+            allowed &= ~self._hidden
         if filter.projects is not None:
             codes = [_text_code(project) for project in filter.projects]
             allowed &= np.logical_or.reduce([self._project == code for code in codes])

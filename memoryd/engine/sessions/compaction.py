@@ -24,6 +24,7 @@ import structlog
 
 from memoryd.engine import checks, commits
 from memoryd.engine.parts import KeyLocks, Parts
+from memoryd.engine.sessions.digest import Digests
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.facts import Facts, Taken
 from memoryd.engine.sessions.messages import messages_of, shown_text
@@ -92,6 +93,7 @@ class Compaction:
         notes: Notes,
         facts: Facts,
         durable: Durable,
+        digests: Digests,
         read: ReadStatements = statements,
     ) -> None:
         self._parts = parts
@@ -99,6 +101,7 @@ class Compaction:
         self._notes = notes
         self._facts = facts
         self._durable = durable
+        self._digests = digests
         self._read = read
         self._summaries = Summaries(parts.language, parts.memory)
         self._one_at_a_time = KeyLocks()
@@ -125,6 +128,8 @@ class Compaction:
                 done = await self._archive(done, _first(due, MAX_AT_ONCE), ask)
                 # Those that come meanwhile are left to the next compaction.
                 due = [message for message in self._waiting(session) if order_of(message) <= upto]
+            if done.summary_by == LLM:
+                await self._digests.refresh(_project(waiting))
             return replace(done, kept=len(self._waiting(session)))
 
     async def consolidate(self, session_id: str, *, ask: bool = True) -> Compacted:

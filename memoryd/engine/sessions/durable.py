@@ -28,6 +28,8 @@ from memoryd.fair import in_thread
 from memoryd.fields import (
     ARCHIVE,
     DEPRECATED_AT,
+    DERIVED_FROM,
+    DIGEST_OF,
     HALF_LIVES,
     NEEDS_REVIEW,
     SCOPE,
@@ -35,7 +37,9 @@ from memoryd.fields import (
     WORKING_MEMORY,
     confidence_of,
     half_life_of,
-    is_session_record,
+    ids_of,
+    is_digest,
+    is_hidden,
     kind_of,
     trust_of,
     uses_of,
@@ -53,6 +57,8 @@ BRIEF_SCOPES = ("session", "work_unit")  # what holds for one piece of work is n
 MAX_RANKED = 5_000
 MANY = 2_000  # more changed slots than these are read on a thread
 NO_VERSION = -2  # of a slot that was not read yet
+DIGEST_PREFIX = "digest:"  # of a name
+DIGEST_PART = 4  # a digest takes at most this part of the room
 MAX_MISSES = 50  # facts in a row that do not fit
 
 # What the order needs of a memory. TRUST is not a number if it is no durable fact; TIE decides
@@ -89,15 +95,43 @@ class Durable:
         """The durable facts of a project and the shared ones, best first, in at most
         `sessions.max_memory_size` bytes. The order changes with the memories and with the day."""
         index, today = self._parts.index, now - now % DAY
-        ranks = self._current()
+        self._current()
         known = (index.changes, today, project)
         if self._known != known:
-            self._best = self._fitting(ranks, project, today, now)
+            digest = self._digest(project)
+            room = self._parts.sessions.max_memory_size - (self.digest_room if digest else 0)
+            self._best = [*digest, *_within(self._ordered(project, today, now), room)]
             self._known = known
         return pushable(self._best, project, index, now)
 
-    def _fitting(self, ranks: Ranks, project: str | None, today: float, now: float) -> list[Memory]:
+    def left_out(self, project: str | None, now: float) -> list[Memory]:
+        """The durable facts that do not fit beside a digest of them, best first; none if all fit
+        without one."""
+        room, ordered = (
+            self._parts.sessions.max_memory_size,
+            self._ordered(project, now - now % DAY, now),
+        )
+        if sum(map(_size, ordered)) <= room:
+            return []
+        shown = {fact.id for fact in _within(ordered, room - self.digest_room)}
+        return [fact for fact in ordered if fact.id not in shown]
+
+    @property
+    def digest_room(self) -> int:
+        """Bytes of a digest."""
+        return self._parts.sessions.max_memory_size // DIGEST_PART
+
+    def _digest(self, project: str | None) -> list[Memory]:
+        """The digest of a project, if it is current."""
+        index = self._parts.index
+        found = index.named(digest_name(project))
+        is_shown = found is not None and is_digest(found) and is_current(found, index)
+        return [found] if found is not None and is_shown else []
+
+    def _ordered(self, project: str | None, today: float, now: float) -> list[Memory]:
+        """The durable facts, best first: all that could fit, and some more."""
         index, room = self._parts.index, self._parts.sessions.max_memory_size
+        ranks = self._current()
         filter = Filter(
             type=MemoryType.FACT,
             hides_superseded=True,
@@ -110,7 +144,8 @@ class Durable:
         ranks.put(changed, read(map(index.in_slot, changed.tolist()), self._trust), versions)
         ranks.changes = index.changes
         ordered = ranks.best(allowed, today, self._parts.lifecycle.deprecated_below, room)
-        return _within(map(index.in_slot, ordered.tolist()), room)
+        found = map(index.in_slot, ordered.tolist())
+        return [memory for memory in found if memory is not None]
 
     def _current(self) -> Ranks:
         if not self._ranks.is_of(self._parts.index):  # another one took its place
@@ -219,12 +254,29 @@ def _within(facts: Iterable[Memory | None], room: int) -> list[Memory]:
     return kept
 
 
+def digest_name(project: str | None) -> str:
+    """The name of the digest of a project, or of the shared facts."""
+    return f"{DIGEST_PREFIX}{project or ''}"
+
+
+def is_current(digest: Memory, index: Index) -> bool:
+    """Whether all facts that a digest was made of are there and as they were."""
+    made_at = digest.updated_at or digest.created_at
+    facts = [index.get(id) for id in ids_of(digest, DERIVED_FROM)]
+    return len(facts) == digest.metadata[DIGEST_OF] and all(
+        fact is not None
+        and (fact.updated_at or fact.created_at) <= made_at
+        and not index.relations.superseded_until(fact.id)
+        for fact in facts
+    )
+
+
 def may_be_durable(memory: Memory) -> bool:
     """Whether it is a fact that can be worth having always, whatever its confidence."""
     return (
         memory.type is MemoryType.FACT
         and kind_of(memory) not in (ARCHIVE, WORKING_MEMORY)
-        and not is_session_record(memory)
+        and not is_hidden(memory)
         and not (memory.name or "").startswith(CONTEXT_NAME)
         and memory.metadata.get(DEPRECATED_AT) is None
         and (memory.pinned or memory.metadata.get(SCOPE) not in BRIEF_SCOPES)

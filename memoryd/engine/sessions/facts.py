@@ -32,6 +32,7 @@ from memoryd.fair import in_thread
 from memoryd.fields import (
     CONFIRMED_AT,
     DEPRECATED_AT,
+    DERIVED_FROM,
     FROM_SESSION,
     KIND,
     PROJECT,
@@ -48,7 +49,6 @@ from memoryd.fields import (
 from memoryd.model import CONFIDENCE, Memory, MemoryType, is_expired
 
 log = structlog.get_logger()
-DERIVED_FROM = "derived_from"
 ADDED, REFRESHED, SUPERSEDED = "added", "refreshed", "superseded"
 NEAR = 0.88  # cosine above which two facts say the same
 SAME_TOPIC = 0.5  # cosine above which a topic that a language model chose is believed

@@ -1,7 +1,7 @@
 """Past moments: what a hint finds, each with the messages before and after it.
 
-Moments of the current session come first, unless they are much weaker than the best of all; then
-those of all sessions. What a recall shows elsewhere is not searched. Surroundings that overlap or
+Moments of the current session come first if they are nearly as good as the best of all; then those
+of all sessions. What a recall shows elsewhere is not searched. Surroundings that overlap or
 touch are one moment.
 """
 
@@ -63,16 +63,16 @@ class Moments:
         if not most:
             return [], ()
         known = {memory.id for memory in shown}
-        here = await self._search.unasked(
-            hint, most + SPARE, project, session_id=session_id, without=known
-        )
-        hits, warnings = list(here.hits), here.warnings
-        if everywhere:
-            found = await self._search.unasked(hint, most + SPARE, project, without=known)
-            least = NEAR * max((hit.score for hit in found.hits), default=0.0)
-            hits = [hit for hit in here.hits if hit.score >= least] + list(found.hits)
-            warnings = tuple(dict.fromkeys((*here.warnings, *found.warnings)))
-        return self._grouped(hits, project, shown), warnings
+        bounds = (hint, most + SPARE, project)
+        if not everywhere:
+            page = await self._search.unasked(*bounds, session_id=session_id, without=known)
+            return self._grouped(page.hits, project, shown), page.warnings
+        page = await self._search.unasked(*bounds, without=known)
+        more: tuple[Hit, ...] = ()
+        if len(page.hits) == most + SPARE:  # otherwise it has all that match
+            here = await self._search.unasked(*bounds, session_id=session_id, without=known)
+            more = here.hits
+        return self._grouped(_merged(page.hits, more, session_id), project, shown), page.warnings
 
     def _grouped(
         self, hits: Iterable[Hit], project: str | None, shown: Sequence[Memory]
@@ -114,6 +114,21 @@ class Moments:
         if memory.type is not MemoryType.CONVERSATION or memory.session_id is None:
             return [memory]
         return self._parts.index.around(memory.id, before, after)
+
+
+def _merged(found: Sequence[Hit], here: Sequence[Hit], session_id: str) -> list[Hit]:
+    """The hits of all sessions and those of this one, which come first if they are nearly as good
+    as the best. Scores of searches with different filters cannot be compared: a hit that only the
+    search of this session has is at most as good as the last one of all sessions."""
+    scores = {hit.memory.id: hit.score for hit in found}
+    best, last = max(scores.values(), default=0.0), min(scores.values(), default=0.0)
+
+    def comes_first(hit: Hit) -> bool:
+        score = scores.get(hit.memory.id, last)
+        return hit.memory.session_id == session_id and score >= NEAR * best
+
+    hits = [*found, *(hit for hit in here if hit.memory.id not in scores)]
+    return sorted(hits, key=lambda hit: not comes_first(hit))
 
 
 def _joined(touching: list[Moment], moments: list[Moment], session_id: str | None) -> Moment:

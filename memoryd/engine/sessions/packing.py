@@ -57,11 +57,11 @@ class Section:
     entries: Sequence[Entry]
     backwards: bool = False
     more: int = 0
+    frame: int = field(init=False)  # tokens of its delimiters
 
-    @property
-    def frame(self) -> int:
-        """The tokens of its delimiters."""
-        return tokens(delimited(self.part, self.title, "")) + LINE_END
+    def __post_init__(self) -> None:
+        frame = tokens(delimited(self.part, self.title, "")) + LINE_END
+        object.__setattr__(self, "frame", frame)
 
 
 @dataclass(slots=True)

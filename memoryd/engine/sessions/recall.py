@@ -84,6 +84,12 @@ class Recalled:
         in_parts = (id for part in self.parts for id in part["ids"])
         return (*in_parts, *(message.id for message in self.messages))
 
+    @property
+    def found_ids(self) -> tuple[str, ...]:
+        """The ids of what the hint found. Only these were used: if what every recall shows counted
+        as used, no newer fact could take the place of an older one."""
+        return tuple(id for part in self.parts if part["part"] == MOMENTS for id in part["ids"])
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -24,7 +24,8 @@ MAX_INJECTED = 4000  # characters in a prompt, with the note that says what is m
 MAX_IDENTITY = checks.MAX_NAME - len(PREFIX)
 _DELIMITER = re.compile(r"</?\s*working[_ -]?memory\b[^>\n]{0,200}>", re.IGNORECASE)
 _FENCE = re.compile(r"```[a-z]*", re.IGNORECASE)
-_HEADING = re.compile(r"#{1,6}[ \t]+(\S[^\n]*?)[ \t#]*")
+_HEADING = re.compile(r"##?[ \t]+(\S[^\n]*?)[ \t#]*")  # further levels are part of a section
+_ANY_HEADING = re.compile(r"^##?(?=[ \t]+\S)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def _with_section(text: str, title: str, content: str) -> str:
     """The text with this section replaced, added at the end, or removed if `content` is empty."""
     sections = sections_of(text)
     same = next((known for known in sections if known.casefold() == title.casefold()), title)
-    sections[same] = content
+    sections[same] = _ANY_HEADING.sub("###", content)  # or it would be a section of its own
     return _joined({key: value for key, value in sections.items() if value or key != same})
 
 

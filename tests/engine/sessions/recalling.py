@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.lifecycle.uses import Uses
-from memoryd.engine.listing import Listing
-from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.durable import Durable
-from memoryd.engine.sessions.recall import Recall, Recalled, said
+from memoryd.engine.sessions.recall import Recalled, said
 from memoryd.engine.sessions.records import Records
 from memoryd.engine.sessions.working_memory import WorkingMemories
 from memoryd.engine.turn_keys import ORDER
-from memoryd.engine.updates import Updates
 from memoryd.fields import FROM_SESSION
 from memoryd.model import Memory
 from memoryd.recall_text import as_text
@@ -58,11 +53,9 @@ class Mind:
 
 def mind(engine: Engine) -> Mind:
     parts = engine._parts
-    memories, listing = Memories(parts), Listing(parts, Uses())
-    working, durable = WorkingMemories(parts, memories), Durable(parts)
-    recall = Recall(parts, Search(parts, listing), listing, working, durable).recall
-    records = Records(parts, memories, Updates(parts, memories))
-    return Mind(engine, parts, recall, durable, records, working)
+    return Mind(
+        engine, parts, engine.recall, Durable(parts), engine.records, engine.working_memories
+    )
 
 
 @asynccontextmanager

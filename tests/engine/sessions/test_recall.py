@@ -43,6 +43,8 @@ def config(config: Config) -> Config:
 
 @pytest.fixture
 async def mind_(config: Config, clock: Clock) -> AsyncIterator[Mind]:
+    """Sessions are compacted by the tests only."""
+    config = replace(config, sessions=SessionSettings(auto_compact=False))
     async with in_one_task(open_mind(config, clock)) as opened:
         yield opened
 
@@ -66,6 +68,7 @@ async def test_the_parts_come_in_their_order_and_say_what_they_are(mind_: Mind) 
     )
     shown = [fact.id, held.id, recap.id, old[0].id, old[1].id, *(message.id for message in new)]
     assert list(found.ids) == shown
+    assert found.found_ids == (old[0].id, old[1].id)
     assert (found.warnings, found.hidden) == ((), 0)
     assert found.tokens == tokens(text_of(found))
 
@@ -176,6 +179,18 @@ async def test_a_much_weaker_match_of_this_session_does_not_come_first(
         assert "- Session old:" in part(await mind_.recall("s", hint), "moments")
 
 
+async def test_a_match_of_this_session_is_found_behind_many_others(
+    config: Config, clock: Clock
+) -> None:
+    """Those of other sessions fill the page of a search."""
+    few = SessionSettings(recall_messages=1)
+    async with open_mind(replace(config, sessions=few), clock) as mind_:
+        await mind_.say("s", "I have seen a zebra at the river yesterday, said my aunt", "x", "y")
+        for n in range(40):
+            await mind_.say(f"o{n}", f"zebra {n}")
+        assert part(await mind_.recall("s", "zebra"), "moments").startswith("- This session:")
+
+
 async def test_surroundings_do_not_repeat_the_last_messages(config: Config, clock: Clock) -> None:
     two = SessionSettings(recall_messages=2)
     async with open_mind(replace(config, sessions=two), clock) as mind_:
@@ -185,12 +200,23 @@ async def test_surroundings_do_not_repeat_the_last_messages(config: Config, cloc
         assert len(found.messages) == 2
 
 
-async def test_a_fact_that_takes_the_place_of_a_longer_one_is_no_moment_too(mind_: Mind) -> None:
+async def test_a_fact_that_did_not_fit_may_be_a_moment(mind_: Mind) -> None:
+    text = "The zebra is in the zoo, and this fact is the longest of all of them here."
+    fact = (await mind_.engine.store(text, metadata={"confidence": 0.3})).memory
+    for n in range(40):
+        await mind_.engine.store(f"Fact number {n} takes some room and says little else.")
+    found = await mind_.recall("s", "zebra", 400)
+    assert fact.id in next(p["ids"] for p in found.parts if p["part"] == "moments")
+
+
+async def test_a_fact_that_takes_the_place_of_a_longer_one_is_no_moment_too(
+    mind_: Mind, clock: Clock
+) -> None:
     """With moments there is less room for facts, so that others fit than without."""
-    for n in range(12):
-        await mind_.engine.store(f"zebra {n} " + "word " * (7 * n % 40))
-    await mind_.say("old", "another zebra")
-    for budget in range(60, 500, 9):
+    for words in (35, 60):
+        clock.now += 1
+        await mind_.engine.store(f"zebra {words} " + "word " * words)
+    for budget in range(60, 400, 3):
         found = await mind_.recall("s", "zebra", budget)
         assert len(found.ids) == len(set(found.ids)), budget
 

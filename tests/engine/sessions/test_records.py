@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import anyio
 
 from memoryd.engine.engine import Engine
@@ -49,7 +52,8 @@ async def test_a_session_has_one_record_however_many_ask(engine: Engine) -> None
     records = records_of(engine)
     async with anyio.create_task_group() as tasks:
         for n in range(8):
-            tasks.start_soon(lambda n=n: records.change("s", **{f"field {n}": n}))
+            fields: dict[str, Any] = {f"field {n}": n}
+            tasks.start_soon(partial(records.change, "s", **fields))
     found = records.find("s")
     assert len(engine._parts.index.session_records()) == 1
     assert facts_of(found) == {"last_consolidated": -1} | {f"field {n}": n for n in range(8)}

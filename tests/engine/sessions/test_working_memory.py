@@ -105,4 +105,12 @@ def test_what_is_injected_is_cut_at_a_line_and_says_so(lines: list[str]) -> None
 
 
 def test_a_heading_needs_a_title() -> None:
-    assert sections_of("#tag\n# \ntext\n### Deep ##\nx") == {"": "#tag\n# \ntext", "Deep": "x"}
+    found = sections_of("#tag\n# \ntext\n# Top ##\nx\n### Deep\ny")
+    assert found == {"": "#tag\n# \ntext", "Top": "x\n### Deep\ny"}
+
+
+async def test_headings_within_a_section_stay_in_it(engine: Engine) -> None:
+    for n in range(3):
+        await engine.working_memories.set(f"# Day {n}\ntext", "robot", "Log")
+    found = await engine.working_memories.get("robot")
+    assert found.sections == {"Log": "### Day 2\ntext"}
