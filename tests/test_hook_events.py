@@ -232,5 +232,5 @@ def test_the_hooks_of_a_client_as_it_configures_them() -> None:
 
 
 def test_the_file_for_claude_code_is_what_the_table_says() -> None:
-    file = ROOT / "config" / "clients" / "claude_code_hooks.json"
+    file = ROOT / "config" / "clients" / "hooks" / "claude_code.json"
     assert json.loads(file.read_text()) == hooks_block("claude-code", ["memoryd", "hook"])

@@ -1,4 +1,5 @@
-"""The verbs `hook --explain` and `pushes`. The hook itself is in `memoryd.hook`: it starts faster."""
+"""The verbs `hook --explain` and `pushes`. The hook itself is in `memoryd.hook`: it starts
+faster."""
 
 from __future__ import annotations
 

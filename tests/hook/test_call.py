@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -351,3 +352,19 @@ def test_the_verb_of_the_command_is_the_hook(
     os.close(read)
     daemon.close()
     assert capfdbinary.readouterr().out == b"ok"
+
+
+@pytest.mark.slow
+def test_the_start_costs_at_most_one_and_a_half_bare_interpreters(folder: Path) -> None:
+    """Nothing but the start: without a daemon there is nothing to ask. Interleaved, so that a busy
+    machine slows down both."""
+    bare = [sys.executable, "-c", "pass"]
+    hook = [*hook_command(str(folder)), "prompt"]
+    taken: dict[str, list[float]] = {"bare": [], "hook": []}
+    for _ in range(21):
+        for name, command in (("bare", bare), ("hook", hook)):
+            started = time.monotonic()
+            subprocess.run(command, input=b"{}", check=True, env=environment())
+            taken[name].append(time.monotonic() - started)
+    ratio = statistics.median(taken["hook"]) / statistics.median(taken["bare"])
+    assert ratio <= 1.5

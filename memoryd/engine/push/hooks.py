@@ -101,7 +101,8 @@ class Hooks:
             self._parts.clock(), call.event, injection.why, injection.ids, size, renewed=renewed
         )
         self._pushes.note(session, push)
-        self._count_uses(injection.ids)
+        if call.event != SESSION_START:  # what is always shown would stay in front for ever
+            self._count_uses(injection.ids)
         return injection.text
 
     async def explain(self, prompt: str, session_id: str, project: str | None) -> Chosen:
