@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import tzinfo
@@ -257,6 +257,15 @@ class Engine:
         """Rerank the top results from now on; without a reranker, `trouble` says why."""
         self._parts.reranking.attach(reranker, trouble)
 
+    def jobs(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+        """What runs in the background as long as the engine does."""
+        parts = self._parts
+        return (
+            *(parts.embedding.run, parts.reranking.run, parts.snapshots.keep_current),
+            *(self.keep_up, self.embed_after_outages, self.compaction.run),
+            *(self.pushes.run, self.intake.run, self.mirror.run),
+        )
+
     def without_model(self, why: Callable[[], str]) -> None:
         """Use `why` for the warning in every answer until a model is attached."""
         self._parts.embedding.why_missing = why
@@ -307,15 +316,8 @@ async def run_engine(
     engine = Engine(parts, history)
     try:
         async with task_group() as tasks:
-            tasks.start_soon(embedding.run)
-            tasks.start_soon(parts.reranking.run)
-            tasks.start_soon(engine.compaction.run)
-            tasks.start_soon(engine.pushes.run)
-            tasks.start_soon(engine.intake.run)
-            tasks.start_soon(engine.keep_up)
-            tasks.start_soon(engine.embed_after_outages)
-            tasks.start_soon(snapshots.keep_current)
-            tasks.start_soon(engine.mirror.run)
+            for job in engine.jobs():
+                tasks.start_soon(job)
             yield engine
             await engine.pushes.write_at_end()
             tasks.cancel_scope.cancel()
