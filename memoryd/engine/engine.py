@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import tzinfo
@@ -257,7 +257,7 @@ class Engine:
         """Rerank the top results from now on; without a reranker, `trouble` says why."""
         self._parts.reranking.attach(reranker, trouble)
 
-    def jobs(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+    def jobs(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What runs in the background as long as the engine does."""
         parts = self._parts
         return (
