@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import tzinfo
@@ -175,6 +175,12 @@ class Engine:
         )
 
     @property
+    def jobs(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+        """What runs in the background."""
+        sessions = (self.compaction.run, self.pushes.run, self.intake.run)
+        return (*sessions, self.keep_up, self.embed_after_outages, self.mirror.run)
+
+    @property
     def zone(self) -> tzinfo | None:
         """The time zone of days and shown times; None: the system's."""
         return self._parts.lifetimes.zone
@@ -307,15 +313,8 @@ async def run_engine(
     engine = Engine(parts, history)
     try:
         async with task_group() as tasks:
-            tasks.start_soon(embedding.run)
-            tasks.start_soon(parts.reranking.run)
-            tasks.start_soon(engine.compaction.run)
-            tasks.start_soon(engine.pushes.run)
-            tasks.start_soon(engine.intake.run)
-            tasks.start_soon(engine.keep_up)
-            tasks.start_soon(engine.embed_after_outages)
-            tasks.start_soon(snapshots.keep_current)
-            tasks.start_soon(engine.mirror.run)
+            for job in (embedding.run, parts.reranking.run, snapshots.keep_current, *engine.jobs):
+                tasks.start_soon(job)
             yield engine
             await engine.pushes.write_at_end()
             tasks.cancel_scope.cancel()
