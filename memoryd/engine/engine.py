@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import tzinfo
@@ -175,7 +175,7 @@ class Engine:
         )
 
     @property
-    def jobs(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+    def jobs(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What runs in the background."""
         sessions = (self.compaction.run, self.pushes.run, self.intake.run)
         return (*sessions, self.keep_up, self.embed_after_outages, self.mirror.run)
