@@ -19,6 +19,7 @@ from memoryd.engine.search.fold import tokens
 from memoryd.engine.sessions.recall import Recall
 from memoryd.engine.windows import session_label
 from memoryd.hook_events import (
+    CLIENTS,
     MAX_CHARS,
     MAX_TOKENS,
     PROMPT,
@@ -76,11 +77,12 @@ class Hooks:
 
     async def handle(self, call: HookInput, project: str | None) -> str:
         """What the event injects; "" for nothing. What it brings is taken in afterwards."""
-        if not call.session_id or not self.is_on(project) or self._is_repeated(call):
+        if not call.session_id or not self.is_on(project):
             return ""
-        session = session_label(call.session_id)
-        self._intake.take(call, project)
-        if not call.injects or call.in_subagent:
+        session, repeated = session_label(call.session_id), self._is_repeated(call)
+        if not repeated or CLIENTS[call.client].transcript:  # of a transcript nothing comes twice
+            self._intake.take(call, project)
+        if repeated or not call.injects or call.in_subagent:
             return ""
         # One at a time in a session: two tools at once must not get the same note.
         async with self._one_at_a_time.hold([session]):

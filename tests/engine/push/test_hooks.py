@@ -107,6 +107,16 @@ async def test_what_was_said_in_the_session_is_not_pushed_into_it(engine: Engine
     assert DATABASE in await engine.hooks.handle(call("prompt", prompt=ASKED, session_id="x"), OWN)
 
 
+async def test_an_earlier_prompt_that_asked_the_same_is_no_answer(engine: Engine) -> None:
+    again = "Which database does our billing use, PostgreSQL?"
+    await engine.add_turn("user", again, "before", own_project=OWN)
+    await engine.add_turn("assistant", "One moment.", "before", own_project=OWN)
+    assert await engine.hooks.handle(call("prompt", prompt=ASKED), OWN) == ""
+    refused = [one.refused for one in (await engine.hooks.explain(ASKED, "", OWN)).judged]
+    assert "it is an earlier prompt like this one" in refused
+    assert "only the messages around it match" in refused
+
+
 async def test_a_file_gets_its_note_once(engine: Engine) -> None:
     await gotcha(engine, "The importer needs a header")
     read = call("tool", tool="Read", files=("/work/src/a.py",))
@@ -161,6 +171,18 @@ async def test_an_event_that_two_hooks_report_counts_once(engine: Engine) -> Non
     assert await engine.hooks.handle(start, OWN)
     assert await engine.hooks.handle(replace(start, client="vscode"), OWN) == ""
     assert len(engine.hooks.pushes()["s1"]) == 1
+
+
+async def test_a_turn_that_looks_like_the_one_before_is_taken_in_too(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """Of a transcript nothing comes twice, so events that look the same are all read."""
+    stop = call("stop", session_id="5f1c", said="Done.")
+    for number in range(2):
+        more = (line("user", f"Step {number}", f"u{number}"), line("assistant", text("Done."), "a"))
+        await engine.hooks.handle(replace(stop, transcript=transcript(tmp_path, *more)), OWN)
+        await engine.intake.drained()
+    assert [content for role, content in said(engine) if role == "user"] == ["Step 0", "Step 1"]
 
 
 @pytest.mark.parametrize("off", [{"enabled": False}, {"off_projects": (OWN,)}])
