@@ -67,7 +67,9 @@ class Relevant:
         if len(prompt.split()) < MIN_WORDS:
             return Chosen(reason=f"A prompt of less than {MIN_WORDS} words gets nothing.")
         try:
-            page = await self._search.unasked(prompt[:MAX_QUERY], CANDIDATES, project, without=seen)
+            page = await self._search.unasked(
+                prompt[:MAX_QUERY], CANDIDATES, project, without=seen, explain=True
+            )
         except InvalidInput as exc:
             return Chosen(reason=exc.message)
         words = _words(prompt[:MAX_QUERY])
