@@ -21,7 +21,7 @@ from memoryd.fields import FROM_SESSION, WORKING_MEMORY, kind_of
 from memoryd.model import ROLE, Hit, Memory, MemoryType, who
 from memoryd.recall_text import NOTICE, delimited, harmless, indented, one_line
 
-CANDIDATES = 10  # of a search
+CANDIDATES = 30  # of a search: among many messages that ask the same, a fact comes late
 MAX_SHOWN = 3
 MAX_QUERY = 1_000  # characters of a prompt that are searched for
 MIN_WORDS = 3  # a shorter prompt, such as "go on", is about what is in the context already
