@@ -14,7 +14,6 @@ from memoryd.engine.push import pushes as pushes_module
 from memoryd.engine.push.pushes import Push
 from memoryd.engine.sessions.messages import messages_of
 from memoryd.engine.sessions.records import facts_of
-from memoryd.fields import DEPRECATED_AT
 from memoryd.hook_events import HookInput
 from memoryd.model import DAY
 from tests.engine.conftest import Clock, Start
@@ -198,12 +197,11 @@ async def test_hooks_can_be_switched_off(engine: Engine, off: dict[str, Any]) ->
     assert "switched off" in (await engine.hooks.explain(ASKED, "", OWN)).reason
 
 
-async def test_deprecated_memories_are_not_pushed(engine: Engine) -> None:
-    stored = (await engine.store(DATABASE, own_project=OWN)).memory
-    memory = engine._parts.index.get(stored.id)
-    assert memory is not None
-    memory.metadata[DEPRECATED_AT] = 1.0  # type: ignore[index]
+async def test_deprecated_memories_are_not_pushed(engine: Engine, clock: Clock) -> None:
+    await engine.store(DATABASE, metadata={"kind": "gotcha"}, own_project=OWN)
+    clock.now += 200 * DAY  # more than three half-lives
     assert await engine.hooks.handle(call("prompt", prompt=ASKED), OWN) == ""
+    assert "may not be pushed" in (await engine.hooks.explain(ASKED, "", OWN)).judged[0].refused
 
 
 async def test_pushes_outlive_a_restart(start: Start) -> None:
