@@ -48,11 +48,17 @@ async def test_a_session_start_with_nothing_to_say_says_nothing(engine: Engine) 
     assert engine.hooks.pushes() == {}
 
 
-async def test_a_session_start_stays_in_its_budget(engine: Engine) -> None:
-    for number in range(200):
+async def test_a_session_start_stays_in_its_budget_and_below_what_clients_cut(
+    engine: Engine,
+) -> None:
+    for number in range(300):
         await engine.store(f"Fact number {number} is about the colour of tea cups", own_project=OWN)
+    engine._parts.sessions = replace(engine._parts.sessions, max_memory_size=100_000)
     found = await engine.hooks.handle(call("session-start"), OWN)
-    assert 1000 < len(found) <= 4 * engine._parts.hooks.session_tokens
+    assert 5000 < len(found) <= 4 * engine._parts.hooks.session_tokens
+    engine._parts.hooks = replace(engine._parts.hooks, session_tokens=2500)
+    most = await engine.hooks.handle(call("session-start", session_id="s2"), OWN)
+    assert 9000 < len(most) <= 9500
 
 
 async def test_a_prompt_gets_what_matches_once_in_a_session(engine: Engine) -> None:
@@ -223,7 +229,7 @@ async def test_the_list_of_pushes_is_bounded(engine: Engine) -> None:
     await engine.pushes.write_at_end()
     record = engine.records.find("s1")
     assert record is not None
-    assert len(json.dumps(facts_of(record))) < 12_000
+    assert len(json.dumps(facts_of(record))) < 8_000
 
 
 async def test_explain_says_why_and_changes_nothing(engine: Engine) -> None:
