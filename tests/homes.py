@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +79,26 @@ class Home:
         return json.loads(self.run(kind, *words, "--json", **variables).stdout)
 
     def ask(self, kind: str, *words: str, **variables: Any) -> list[Any]:
-        """What a client of the shim is answered to the handshake and to a question."""
-        done = self.run(kind, "mcp", *words, given=ASK, **variables)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        """What a client of the shim is answered to the handshake and to a question. It closes its
+        end only then: the shim does not wait long for a client that has left."""
+        shim = subprocess.Popen(
+            [*MEMORYD, "mcp", *words],
+            env=self.environment(kind) | variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        asked = sum('"id"' in line for line in ASK.splitlines())
+        guard = threading.Timer(60, shim.kill)
+        guard.start()
+        with shim:
+            assert shim.stdin is not None
+            assert shim.stdout is not None
+            shim.stdin.write(ASK)
+            shim.stdin.flush()
+            answers = [json.loads(line) for line in islice(shim.stdout, asked)]
+        guard.cancel()
+        return answers
 
     def shim_status(self, kind: str, *words: str, **variables: Any) -> Any:
         answer = self.ask(kind, *words, **variables)[-1]

@@ -425,7 +425,8 @@ def test_many_clients_end_with_exactly_what_they_stored(daemon: Daemon) -> None:
                     gone = client.tool("forget_memory", memory_id=id)["structuredContent"]
                     if not gone["success"]:
                         failures.append(id)
-            window = client.tool("get_context")["structuredContent"]["messages"]
+            recalled = client.tool("get_context", window_only=True)["structuredContent"]
+            window = recalled["messages"]
             if [m["content"].split()[1] for m in window] != [str(number)] * 10:
                 failures.append(f"window of {number}")
         expected[number] = set(mine.values())

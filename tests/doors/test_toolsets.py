@@ -32,6 +32,10 @@ MANAGE = [
     *("list_projects", "review_memory", "forget_memories"),
 ]
 NOTES = ["read_notes", "edit_notes"]
+SESSION = [
+    *("wake_session", "sleep_session", "compact_session", "list_sessions"),
+    *("read_session", "rename_session", "working_memory"),
+]
 DOORS = ["unix", "stdio", "http"]
 
 
@@ -49,7 +53,8 @@ async def names(client: Client) -> list[str]:
         ("manage", MANAGE),
         ("manage,core", NAMES + MANAGE),
         ("notes", NOTES),
-        ("all", NAMES + MANAGE + NOTES),
+        ("session", SESSION),
+        ("all", NAMES + SESSION + MANAGE + NOTES),
     ],
 )
 @pytest.mark.slow
