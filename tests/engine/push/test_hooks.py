@@ -51,14 +51,14 @@ async def test_a_session_start_with_nothing_to_say_says_nothing(engine: Engine) 
 async def test_a_session_start_stays_in_its_budget_and_below_what_clients_cut(
     engine: Engine,
 ) -> None:
-    for number in range(300):
-        await engine.store(f"Fact number {number} is about the colour of tea cups", own_project=OWN)
+    for number in range(60):
+        await engine.store(f"Fact {number} is about " + "the colour of cups " * 20, own_project=OWN)
     engine._parts.sessions = replace(engine._parts.sessions, max_memory_size=100_000)
     found = await engine.hooks.handle(call("session-start"), OWN)
     assert 5000 < len(found) <= 4 * engine._parts.hooks.session_tokens
     engine._parts.hooks = replace(engine._parts.hooks, session_tokens=2500)
     most = await engine.hooks.handle(call("session-start", session_id="s2"), OWN)
-    assert 9000 < len(most) <= 9500
+    assert 8800 < len(most) <= 9500
 
 
 async def test_a_prompt_gets_what_matches_once_in_a_session(engine: Engine) -> None:
