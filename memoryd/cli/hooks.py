@@ -1,5 +1,4 @@
-"""The verbs `hook --explain` and `pushes`. The hook itself is in `memoryd.hook`: it starts
-faster."""
+"""The verbs `hook --explain` and `pushes`. The hook itself is in `memoryd.hook`: it is quicker."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ from typing import Any
 import anyio
 
 from memoryd.engine.engine import Engine
-from memoryd.engine.push.relevant import MAX_SHOWN, item
+from memoryd.engine.push import relevant
+from memoryd.engine.push.relevant import CANDIDATES, MAX_SHOWN, item
 from memoryd.engine.search.fold import tokens
 from memoryd.logs import log_to_stderr
 from memoryd.settings import Config, LogSettings
@@ -73,6 +74,7 @@ class Asked:
 async def measure(name: str, part: dict[str, Any], others: list[str]) -> list[Asked]:
     """The prompts of one store."""
     drawn = random.Random(name)
+    relevant.MAX_SHOWN = CANDIDATES  # the thresholds are tried afterwards
     config = Config()
     with tempfile.TemporaryDirectory() as folder:
         memory = replace(config.memory, path=Path(folder), max_content_bytes=10_000_000)
@@ -99,6 +101,7 @@ async def _ask(engine: Engine, prompt: str, wanted: set[str], texts: Texts) -> A
             tokens(item(one.hit.memory, None, one.hit.passage)),
         )
         for one in chosen.judged
+        if not one.refused
     ]
     return Asked(bool(wanted), tuple(found))
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memoryd.engine.parts import KeyLocks, Parts
 from memoryd.engine.push.file_notes import FileNotes
 from memoryd.engine.push.intake import Intake
 from memoryd.engine.push.pushes import Push, Pushes
 from memoryd.engine.push.relevant import Chosen, Relevant, block, item
-from memoryd.engine.search.fold import tokens
+from memoryd.engine.search.fold import CHARS_PER_TOKEN, tokens
 from memoryd.engine.sessions.recall import Recall
 from memoryd.engine.windows import session_label
 from memoryd.hook_events import (
+    CLIENTS,
     MAX_CHARS,
     MAX_TOKENS,
     PROMPT,
@@ -76,11 +77,13 @@ class Hooks:
 
     async def handle(self, call: HookInput, project: str | None) -> str:
         """What the event injects; "" for nothing. What it brings is taken in afterwards."""
-        if not call.session_id or not self.is_on(project) or self._is_repeated(call):
+        if not call.session_id or not self.is_on(project):
             return ""
-        session = session_label(call.session_id)
-        self._intake.take(call, project)
-        if not call.injects or call.in_subagent:
+        session, repeated = session_label(call.session_id), self._is_repeated(call)
+        call = replace(call, session_id=session)
+        if not repeated or CLIENTS[call.client].transcript:  # of a transcript nothing comes twice
+            self._intake.take(call, project)
+        if repeated or not call.injects or call.in_subagent:
             return ""
         # One at a time in a session: two tools at once must not get the same note.
         async with self._one_at_a_time.hold([session]):
@@ -96,7 +99,7 @@ class Hooks:
             return ""
         size = tokens(injection.text)
         if len(injection.text) > MAX_CHARS or size > MAX_TOKENS:
-            return ""  # the settings bound it far below; a client would cut it in the middle
+            return ""  # the budgets are below these; a client would cut it in the middle
         push = Push(
             self._parts.clock(), call.event, injection.why, injection.ids, size, renewed=renewed
         )
@@ -130,7 +133,8 @@ class Hooks:
     async def _at_start(
         self, call: HookInput, session: str, project: str | None
     ) -> Injection | None:
-        if not (budget := self._parts.hooks.session_tokens):
+        budget = min(self._parts.hooks.session_tokens, MAX_CHARS // CHARS_PER_TOKEN)
+        if not budget:
             return None
         recalled = await self._recall.recall(
             session, None, budget, own_project=project, with_messages=False

@@ -57,6 +57,7 @@ from memoryd.model import Memory
 log = structlog.get_logger()
 MESSAGE_ID = "message_id"  # metadata of a turn that was taken in
 MAX_WAITING = 1_000  # events
+MAX_NAMES, MAX_SESSIONS = 200, 200  # calls of tools in RAM, and sessions with them
 LAG_SECONDS = (0.1, 0.2, 0.4, 0.0)  # pauses, while a transcript lacks the last message
 LEFT_OPEN = 3  # sessions that ended without saying so and are finished at a start
 IDLE_SECONDS = 3600.0  # without a message, after which a session counts as ended
@@ -84,6 +85,7 @@ class Intake:
         self._consolidate = consolidate
         self._sleep = sleep
         self._waiting: list[Job] = []
+        self._tool_names: dict[str, dict[str, str]] = {}
         self._running = 0
         self._one_at_a_time = KeyLocks()
         self._work = anyio.Event()
@@ -157,7 +159,8 @@ class Intake:
                 part = await anyio.to_thread.run_sync(read_new, path, offset)
             except OSError:  # not there yet, or not readable
                 return found
-            heard = await anyio.to_thread.run_sync(heard_in, part.lines, session)
+            names = self._names_of(session)
+            heard = await anyio.to_thread.run_sync(heard_in, part.lines, session, names)
             for one in heard:
                 await self._add(session, one, project)
             found += heard
@@ -167,6 +170,15 @@ class Intake:
             offset = part.offset
             if not part.has_more:
                 return found
+
+    def _names_of(self, session: str) -> dict[str, str]:
+        """The tools that were called in a session; a result may come in a later part."""
+        names = self._tool_names.setdefault(session, {})
+        for call in list(names)[:-MAX_NAMES]:
+            del names[call]
+        if len(self._tool_names) > MAX_SESSIONS:
+            del self._tool_names[next(iter(self._tool_names))]
+        return names
 
     def _offset(self, session: str, path: str) -> int:
         """Where the new part of a transcript begins."""

@@ -20,8 +20,8 @@ from memoryd.engine.sessions.records import PUSHES, Records, facts_of, find_reco
 from memoryd.errors import MemorydError
 
 log = structlog.get_logger()
-MAX_PUSHES = 40  # of a session; older ones are dropped
-MAX_IDS = 250  # of all pushes of a session: metadata has a limit
+MAX_PUSHES = 30  # of a session; older ones are dropped
+MAX_IDS = 150  # of all pushes of a session: metadata has a limit
 MAX_SESSIONS = 500  # in RAM
 STOP_SECONDS = 1.0  # for writing, when the engine stops
 

@@ -6,6 +6,7 @@ must reach `hooks.prompt_min_score`, a threshold that was measured: `scripts/ben
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -17,14 +18,20 @@ from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.messages import shown_text
 from memoryd.errors import InvalidInput
 from memoryd.fields import FROM_SESSION, WORKING_MEMORY, kind_of
-from memoryd.model import Hit, Memory, MemoryType, who
+from memoryd.model import ROLE, Hit, Memory, MemoryType, who
 from memoryd.recall_text import NOTICE, delimited, harmless, indented, one_line
 
-CANDIDATES = 10  # of a search
+CANDIDATES = 30  # of a search: among many messages that ask the same, a fact comes late
 MAX_SHOWN = 3
 MAX_QUERY = 1_000  # characters of a prompt that are searched for
 MIN_WORDS = 3  # a shorter prompt, such as "go on", is about what is in the context already
 MAX_ITEM = 500  # characters of one memory; of a longer one the passage that matched
+MIN_COSINE = 0.2  # of a message with the prompt; below it only the messages around it match
+# Share of the words of two prompts that are the same, from which one echoes the other: of a
+# question, which answers nothing, and of any other prompt.
+ECHOED_QUESTION, ECHO = 0.3, 0.6
+WORD = re.compile(r"\w+")
+USER = "user"
 PART, TITLE = "relevant", "Memories that match this prompt, best first"
 
 
@@ -60,31 +67,33 @@ class Relevant:
         if len(prompt.split()) < MIN_WORDS:
             return Chosen(reason=f"A prompt of less than {MIN_WORDS} words gets nothing.")
         try:
-            page = await self._search.unasked(prompt[:MAX_QUERY], CANDIDATES, project, without=seen)
+            page = await self._search.unasked(
+                prompt[:MAX_QUERY], CANDIDATES, project, without=seen, explain=True
+            )
         except InvalidInput as exc:
             return Chosen(reason=exc.message)
-        judged = self._judged(page.hits, session_id, project)
-        return self._packed(judged)
+        words = _words(prompt[:MAX_QUERY])
+        return self._packed(
+            [Judged(hit, self._refused(hit, words, session_id, project)) for hit in page.hits]
+        )
 
-    def _judged(self, hits: Sequence[Hit], session_id: str, project: str | None) -> list[Judged]:
-        least, now = self._parts.hooks.prompt_min_score, self._parts.clock()
-        found = []
-        for hit in hits:
-            memory = hit.memory
-            refused = ""
-            if hit.score < least:
-                refused = f"its score is below {least:g}"
-            elif hit.deprecated or not pushable([memory], project, self._parts.index, now):
-                refused = "it may not be pushed"
-            elif kind_of(memory) == WORKING_MEMORY:
-                refused = "it is the working memory, which the session has from its start"
-            elif session_id and session_id in (
-                memory.metadata.get(FROM_SESSION),
-                memory.session_id if memory.type is MemoryType.CONVERSATION else None,
-            ):
-                refused = "it is of this session"
-            found.append(Judged(hit, refused))
-        return found
+    def _refused(
+        self, hit: Hit, words: frozenset[str], session_id: str, project: str | None
+    ) -> str:
+        """Why a candidate is not pushed; "" if it may be."""
+        memory, least, now = hit.memory, self._parts.hooks.prompt_min_score, self._parts.clock()
+        if hit.score < least:
+            return f"its score is below {least:g}"
+        if memory.type is MemoryType.CONVERSATION and hit.why and hit.why.dense < MIN_COSINE:
+            return "only the messages around it match"
+        if hit.deprecated or not pushable([memory], project, self._parts.index, now):
+            return "it may not be pushed"
+        if kind_of(memory) == WORKING_MEMORY:
+            return "it is the working memory, which the session has from its start"
+        said_in = memory.session_id if memory.type is MemoryType.CONVERSATION else None
+        if session_id and session_id in (memory.metadata.get(FROM_SESSION), said_in):
+            return "it is of this session"
+        return "it is an earlier prompt like this one" if _is_echo(memory, words) else ""
 
     def _packed(self, judged: Sequence[Judged]) -> Chosen:
         """As many as fit into `hooks.prompt_tokens`, best first."""
@@ -107,6 +116,19 @@ class Relevant:
         if not shown:
             return Chosen(judged=tuple(done), reason="No memory matches well enough.")
         return Chosen(block(PART, TITLE, shown), tuple(ids), tuple(done))
+
+
+def _is_echo(memory: Memory, words: frozenset[str]) -> bool:
+    """Whether it is a prompt of a user that asks for the same, and so does not answer it."""
+    if memory.metadata.get(ROLE) != USER or memory.type is not MemoryType.CONVERSATION:
+        return False
+    said = _words(memory.content)
+    share = ECHOED_QUESTION if memory.content.rstrip().endswith("?") else ECHO
+    return len(said & words) >= share * len(said | words)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(WORD.findall(text.casefold()))
 
 
 def block(part: str, title: str, lines: Sequence[str]) -> str:

@@ -64,15 +64,17 @@ def read_new(path: str, offset: int) -> NewPart:
 class _Reading:
     """What is known between the lines of a transcript."""
 
-    names: dict[str, str] = field(default_factory=dict)  # tools by the id of their call
+    names: dict[str, str]  # tools by the id of their call
     used: list[str] = field(default_factory=list)  # tools since the last message of the agent
     heard: list[Heard] = field(default_factory=list)
 
 
-def heard_in(lines: Iterable[bytes], session_id: str) -> list[Heard]:
+def heard_in(
+    lines: Iterable[bytes], session_id: str, names: dict[str, str] | None = None
+) -> list[Heard]:
     """The messages in these lines, in order; those of subagents and of other sessions are left
-    out."""
-    reading = _Reading()
+    out. `names`: of the tools that were called before these lines; those of these are added."""
+    reading = _Reading({} if names is None else names)
     for line in lines:
         if len(line) > MAX_LINE:
             continue

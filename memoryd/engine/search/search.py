@@ -96,9 +96,11 @@ class Search:
         session_id: str | None = None,
         without: Iterable[str] = (),
         kinds: Sequence[str] = (),
+        explain: bool = False,
     ) -> Page:
         """The best matches for a prompt that did not ask for them: of the own project or shared,
-        and none of `without`, which are ids; with `kinds`, only of these."""
+        and none of `without`, which are ids; with `kinds`, only of these. `explain` adds the parts
+        of each score."""
         of_kinds = parse_where({KIND: {"$in": list(kinds)}} if kinds else None)
         filter = Filter(
             where=of_kinds,
@@ -110,7 +112,7 @@ class Search:
         )
         bounds = (limit, self._parts.search.min_score, None, own_project)
         state = await self._best(checks.query(query), filter, *bounds, words_only=False)
-        return _page(state, explain=False)
+        return _page(state, explain=explain)
 
     async def _best(
         self,

@@ -14,7 +14,6 @@ from memoryd.engine.push import pushes as pushes_module
 from memoryd.engine.push.pushes import Push
 from memoryd.engine.sessions.messages import messages_of
 from memoryd.engine.sessions.records import facts_of
-from memoryd.fields import DEPRECATED_AT
 from memoryd.hook_events import HookInput
 from memoryd.model import DAY
 from tests.engine.conftest import Clock, Start
@@ -49,11 +48,17 @@ async def test_a_session_start_with_nothing_to_say_says_nothing(engine: Engine) 
     assert engine.hooks.pushes() == {}
 
 
-async def test_a_session_start_stays_in_its_budget(engine: Engine) -> None:
-    for number in range(200):
-        await engine.store(f"Fact number {number} is about the colour of tea cups", own_project=OWN)
+async def test_a_session_start_stays_in_its_budget_and_below_what_clients_cut(
+    engine: Engine,
+) -> None:
+    for number in range(60):
+        await engine.store(f"Fact {number} is about " + "the colour of cups " * 20, own_project=OWN)
+    engine._parts.sessions = replace(engine._parts.sessions, max_memory_size=100_000)
     found = await engine.hooks.handle(call("session-start"), OWN)
-    assert 1000 < len(found) <= 4 * engine._parts.hooks.session_tokens
+    assert 5000 < len(found) <= 4 * engine._parts.hooks.session_tokens
+    engine._parts.hooks = replace(engine._parts.hooks, session_tokens=2500)
+    most = await engine.hooks.handle(call("session-start", session_id="s2"), OWN)
+    assert 8800 < len(most) <= 9500
 
 
 async def test_a_prompt_gets_what_matches_once_in_a_session(engine: Engine) -> None:
@@ -105,6 +110,16 @@ async def test_what_was_said_in_the_session_is_not_pushed_into_it(engine: Engine
     await engine.add_turn("user", DATABASE, "s1", own_project=OWN)
     assert await engine.hooks.handle(call("prompt", prompt=ASKED), OWN) == ""
     assert DATABASE in await engine.hooks.handle(call("prompt", prompt=ASKED, session_id="x"), OWN)
+
+
+async def test_an_earlier_prompt_that_asked_the_same_is_no_answer(engine: Engine) -> None:
+    again = "Which database does our billing use, PostgreSQL?"
+    await engine.add_turn("user", again, "before", own_project=OWN)
+    await engine.add_turn("assistant", "One moment.", "before", own_project=OWN)
+    assert await engine.hooks.handle(call("prompt", prompt=ASKED), OWN) == ""
+    refused = [one.refused for one in (await engine.hooks.explain(ASKED, "", OWN)).judged]
+    assert "it is an earlier prompt like this one" in refused
+    assert "only the messages around it match" in refused
 
 
 async def test_a_file_gets_its_note_once(engine: Engine) -> None:
@@ -163,6 +178,18 @@ async def test_an_event_that_two_hooks_report_counts_once(engine: Engine) -> Non
     assert len(engine.hooks.pushes()["s1"]) == 1
 
 
+async def test_a_turn_that_looks_like_the_one_before_is_taken_in_too(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """Of a transcript nothing comes twice, so events that look the same are all read."""
+    stop = call("stop", session_id="5f1c", said="Done.")
+    for number in range(2):
+        more = (line("user", f"Step {number}", f"u{number}"), line("assistant", text("Done."), "a"))
+        await engine.hooks.handle(replace(stop, transcript=transcript(tmp_path, *more)), OWN)
+        await engine.intake.drained()
+    assert [content for role, content in said(engine) if role == "user"] == ["Step 0", "Step 1"]
+
+
 @pytest.mark.parametrize("off", [{"enabled": False}, {"off_projects": (OWN,)}])
 async def test_hooks_can_be_switched_off(engine: Engine, off: dict[str, Any]) -> None:
     await engine.store(DATABASE, own_project=OWN)
@@ -176,12 +203,11 @@ async def test_hooks_can_be_switched_off(engine: Engine, off: dict[str, Any]) ->
     assert "switched off" in (await engine.hooks.explain(ASKED, "", OWN)).reason
 
 
-async def test_deprecated_memories_are_not_pushed(engine: Engine) -> None:
-    stored = (await engine.store(DATABASE, own_project=OWN)).memory
-    memory = engine._parts.index.get(stored.id)
-    assert memory is not None
-    memory.metadata[DEPRECATED_AT] = 1.0  # type: ignore[index]
+async def test_deprecated_memories_are_not_pushed(engine: Engine, clock: Clock) -> None:
+    await engine.store(DATABASE, metadata={"kind": "gotcha"}, own_project=OWN)
+    clock.now += 200 * DAY  # more than three half-lives
     assert await engine.hooks.handle(call("prompt", prompt=ASKED), OWN) == ""
+    assert "may not be pushed" in (await engine.hooks.explain(ASKED, "", OWN)).judged[0].refused
 
 
 async def test_pushes_outlive_a_restart(start: Start) -> None:
@@ -203,7 +229,7 @@ async def test_the_list_of_pushes_is_bounded(engine: Engine) -> None:
     await engine.pushes.write_at_end()
     record = engine.records.find("s1")
     assert record is not None
-    assert len(json.dumps(facts_of(record))) < 12_000
+    assert len(json.dumps(facts_of(record))) < 8_000
 
 
 async def test_explain_says_why_and_changes_nothing(engine: Engine) -> None:

@@ -58,6 +58,14 @@ def test_a_failed_tool_is_kept_with_the_beginning_of_its_error() -> None:
     assert len(found[0].text) < 400
 
 
+def test_the_name_of_a_tool_is_known_in_a_later_part() -> None:
+    use = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}]
+    failed = [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no"}]
+    names: dict[str, str] = {}
+    assert heard_in([line("assistant", use, "a1")], SESSION, names) == []
+    assert heard_in([line("user", failed, "u1")], SESSION, names)[0].tool == "Bash"
+
+
 @pytest.mark.parametrize(
     "skipped",
     [
