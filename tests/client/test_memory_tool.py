@@ -11,6 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from anthropic.lib.tools import ToolError
+from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 
 from memoryd.client import AsyncMemoryTool, Client, MemoryTool, MemoryToolError, SyncClient
 from memoryd.errors import DaemonUnavailable
@@ -144,10 +146,8 @@ def answers(call: Any, error: type[Exception]) -> list[str]:
 
 def test_answers_are_those_of_the_sdk(tool: MemoryTool, tmp_path: Path) -> None:
     """Every success and every error, word for word."""
-    tools = pytest.importorskip("anthropic.lib.tools")
-    file_tool = pytest.importorskip("anthropic.tools.memory")
-    theirs = file_tool.BetaLocalFilesystemMemoryTool(str(tmp_path))
-    expected = answers(theirs.call, tools.ToolError)
+    theirs: Any = BetaLocalFilesystemMemoryTool(str(tmp_path))
+    expected = answers(theirs.call, ToolError)
     for one, ours, sdk in zip(SCRIPT, answers(tool.call, MemoryToolError), expected, strict=True):
         assert ours == sdk, one
     assert tool.to_dict() == theirs.to_dict()
