@@ -11,7 +11,7 @@ WITH_VALUE = ("--config", "--data-dir", "--socket", "--tools", "--project")
 def main() -> int:
     """Run the verb that was named; the exit code."""
     arguments = sys.argv[1:]
-    verb, asked = _verb(arguments), set(arguments)
+    verb, asked = _verb(arguments), {word.partition("=")[0] for word in arguments}
     if verb == "hook" and not {"-h", "--help", "--explain"} & asked:
         from memoryd.hook.call import main as hook
         from memoryd.hook.call import process_age

@@ -167,7 +167,7 @@ async def run(files: list[Path], most: int) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("files", nargs="*", type=Path)
-    options.add_argument("--data", type=Path, default=Path("data"), help="folder of *_dev.json")
+    options.add_argument("--data", type=Path, default=Path("../shared/data"))
     options.add_argument("--most", type=int, default=2000, help="memories of a pool")
     given = options.parse_args()
     log_to_stderr(LogSettings(level="error"))

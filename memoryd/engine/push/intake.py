@@ -161,8 +161,9 @@ class Intake:
                 return found
             names = self._names_of(session)
             heard = await anyio.to_thread.run_sync(heard_in, part.lines, session, names)
+            known = self._known(session) if heard else set()
             for one in heard:
-                await self._add(session, one, project)
+                await self._add(session, one, project, known)
             found += heard
             if heard:
                 taken = {"transcript": path, "offset": part.offset}
@@ -192,21 +193,29 @@ class Intake:
         """Store what only the event says: the agent's last message, and where no transcript is
         read the prompt."""
         call, session = job.call, job.call.session_id
-        if call.event == PROMPT and not CLIENTS[call.client].transcript:
+        by_events = not CLIENTS[call.client].transcript
+        known = self._known(session)
+        order = len(known)
+        if call.event == PROMPT and by_events:
             if prompt := human_prompt(call.prompt)[:MAX_SAID]:
-                order = len(messages_of(self._parts.index, session, self._parts.clock()))
-                await self._add(session, Heard(f"prompt:{order}", USER, prompt), job.project)
+                one = Heard(f"prompt:{order}", USER, prompt)
+                await self._add(session, one, job.project, known)
         said = without_injections(call.said)[:MAX_SAID]
-        if call.event == STOP and said:
-            if said not in _answers(heard):
-                await self._add(session, Heard(_said_id(said), ASSISTANT, said), job.project)
+        if call.event == STOP and said and said not in _answers(heard):
+            # An event comes once; of a transcript the same message may follow.
+            id = f"said:{order}" if by_events else _said_id(said)
+            await self._add(session, Heard(id, ASSISTANT, said), job.project, known)
 
-    async def _add(self, session: str, one: Heard, project: str | None) -> None:
-        """Store a message, unless the session has it."""
+    def _known(self, session: str) -> set[str]:
+        """The ids of the messages that the session has."""
         messages = messages_of(self._parts.index, session, self._parts.clock())
-        known = {message.metadata.get(MESSAGE_ID) for message in messages}
+        return {str(message.metadata.get(MESSAGE_ID, message.id)) for message in messages}
+
+    async def _add(self, session: str, one: Heard, project: str | None, known: set[str]) -> None:
+        """Store a message, unless it is known; then it is."""
         if one.id in known or (one.role == ASSISTANT and _said_id(one.text) in known):
             return
+        known.add(one.id)
         try:
             await self._windows.add_turn(
                 one.role,

@@ -330,8 +330,13 @@ async def test_clients_without_a_known_transcript_bring_it_by_their_events(engin
     asked = call("prompt", client="codex", prompt="Is it done?", transcript="/no/such.jsonl")
     await engine.hooks.handle(asked, OWN)
     await engine.hooks.handle(call("stop", client="codex", said="Yes, it is."), OWN)
+    again = replace(asked, prompt="Is that done as well?")
+    await engine.hooks.handle(again, OWN)
+    await engine.hooks.handle(call("stop", client="codex", said="Yes, it is.", source="x"), OWN)
     await engine.intake.drained()
-    assert said(engine, "s1") == [("user", "Is it done?"), ("assistant", "Yes, it is.")]
+    answer = ("assistant", "Yes, it is.")
+    asked_for = [("user", "Is it done?"), answer, ("user", "Is that done as well?"), answer]
+    assert said(engine, "s1") == asked_for
 
 
 async def test_secrets_in_a_transcript_are_masked(engine: Engine, tmp_path: Path) -> None:
