@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 INSTALLED = ROOT / ".venv-clients"
 HERE = Path(__file__).parent / "clients"
+PLUGIN = ROOT / "memoryd" / "data" / "plugin"
 SERVER = (str(Path(sys.executable).with_name("memoryd")), "mcp")
 CONTENT = "The charging dock is behind the kitchen door."
 
@@ -63,8 +64,8 @@ OWN_WAY = {
 }
 
 
-def run_agent(home: Home, words: tuple[str, ...]) -> str:
-    """What the agent says, with nothing of ours on its PATH, in a folder that it trusts."""
+def run_agent(home: Home, words: tuple[str, ...], *, path: str = "/usr/bin:/bin") -> str:
+    """What the agent says, in a folder that it trusts; without a path nothing of ours is on it."""
     if shutil.which("npm") is None:
         pytest.skip("NOT TESTED: there is no npm here to install the agents with")
     folder = INSTALLED / "agents" / "node_modules" / ".bin"
@@ -74,7 +75,7 @@ def run_agent(home: Home, words: tuple[str, ...]) -> str:
     trust = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "NO_COLOR": "1"}
     done = subprocess.run(
         [str(folder / words[0]), *words[1:]],
-        env=home.environment("sdk") | {"PATH": f"{folder}:/usr/bin:/bin"} | quiet | trust,
+        env=home.environment("sdk") | {"PATH": f"{folder}:{path}"} | quiet | trust,
         cwd=work,
         capture_output=True,
         text=True,
@@ -102,6 +103,28 @@ def test_setup_writes_what_the_agent_itself_would(home: Home, client: str) -> No
     run_agent(home, OWN_WAY[client])
     [change] = home.json("shell", "setup", client)["changes"]
     assert (change["name"], change["action"]) == ("memoryd", "unchanged")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--strict", str(PLUGIN)), ("--strict", str(ROOT)), ("--profile", "directory", str(PLUGIN))],
+)
+def test_claude_code_validates_the_plugin(home: Home, words: tuple[str, ...]) -> None:
+    """The plugin and this folder as its marketplace without a warning, and the plugin as the public
+    directory wants it."""
+    assert "Validation passed" in run_agent(home, ("claude", "plugin", "validate", *words))
+
+
+def test_claude_code_has_memoryd_by_the_plugin(home: Home) -> None:
+    """Installed from this folder as a marketplace, its server starts, and its parts are there."""
+    run_agent(home, ("claude", "plugin", "marketplace", "add", str(ROOT)))
+    run_agent(home, ("claude", "plugin", "install", "memoryd@memoryd"))
+    path = f"{Path(SERVER[0]).parent}:/usr/bin:/bin"
+    listed = run_agent(home, ("claude", "mcp", "list"), path=path)
+    assert re.search(r"plugin:memoryd:memoryd: memoryd mcp .* - . Connected", listed)
+    parts = run_agent(home, ("claude", "plugin", "details", "memoryd@memoryd"))
+    for part in ("remember", "recall", "forget", "memories", "memory", "SessionStart"):
+        assert re.search(rf"\b{part}\b", parts), part
 
 
 def test_fastmcp(home: Home) -> None:
