@@ -116,8 +116,9 @@ def test_claude_code_validates_the_plugin(home: Home, words: tuple[str, ...]) ->
 
 
 def test_claude_code_has_memoryd_by_the_plugin(home: Home) -> None:
-    """Installed from this folder as a marketplace, its server starts, and its parts are there."""
-    run_agent(home, ("claude", "plugin", "marketplace", "add", str(ROOT)))
+    """Installed from the package as a marketplace, its server starts, and its parts are there."""
+    folder = home.run("shell", "plugin").stdout.strip()
+    run_agent(home, ("claude", "plugin", "marketplace", "add", folder))
     run_agent(home, ("claude", "plugin", "install", "memoryd@memoryd"))
     path = f"{Path(SERVER[0]).parent}:/usr/bin:/bin"
     listed = run_agent(home, ("claude", "mcp", "list"), path=path)

@@ -86,6 +86,10 @@ def test_versions_names_and_licences_agree() -> None:
     assert plugin["version"] == manifest()["version"] == PROJECT["version"]
     assert "version" not in listed  # the plugin says it
     assert (ROOT / listed["source"]).resolve() == PLUGIN
+    packaged = read("memoryd", "data", ".claude-plugin", "marketplace.json")
+    assert (PLUGIN.parent / packaged["plugins"][0].pop("source")).resolve() == PLUGIN
+    del listed["source"]
+    assert packaged == marketplace
     assert (PLUGIN / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
@@ -95,7 +99,7 @@ def test_the_wheel_has_the_whole_plugin() -> None:
     packed = {
         file for pattern in patterns["package-data"]["memoryd"] for file in package.glob(pattern)
     }
-    assert {file for file in PLUGIN.rglob("*") if file.is_file()} <= packed
+    assert {file for file in PLUGIN.parent.rglob("*") if file.is_file()} <= packed
 
 
 def test_the_entry_of_the_registry_is_that_of_the_package() -> None:
