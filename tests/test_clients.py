@@ -16,13 +16,16 @@ from pathlib import Path
 import pytest
 
 from tests.homes import Home
+from tests.messages_api import ANSWER, messages_api
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 INSTALLED = ROOT / ".venv-clients"
 HERE = Path(__file__).parent / "clients"
+PLUGIN = ROOT / "memoryd" / "data" / "plugin"
 SERVER = (str(Path(sys.executable).with_name("memoryd")), "mcp")
+PATH = "/usr/bin:/bin"
 CONTENT = "The charging dock is behind the kitchen door."
 
 
@@ -63,7 +66,7 @@ OWN_WAY = {
 }
 
 
-def run_agent(home: Home, words: tuple[str, ...]) -> str:
+def run_agent(home: Home, words: tuple[str, ...], **variables: str) -> str:
     """What the agent says, with nothing of ours on its PATH, in a folder that it trusts."""
     if shutil.which("npm") is None:
         pytest.skip("NOT TESTED: there is no npm here to install the agents with")
@@ -74,7 +77,7 @@ def run_agent(home: Home, words: tuple[str, ...]) -> str:
     trust = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "NO_COLOR": "1"}
     done = subprocess.run(
         [str(folder / words[0]), *words[1:]],
-        env=home.environment("sdk") | {"PATH": f"{folder}:/usr/bin:/bin"} | quiet | trust,
+        env=home.environment("sdk") | {"PATH": f"{folder}:{PATH}"} | quiet | trust | variables,
         cwd=work,
         capture_output=True,
         text=True,
@@ -102,6 +105,52 @@ def test_setup_writes_what_the_agent_itself_would(home: Home, client: str) -> No
     run_agent(home, OWN_WAY[client])
     [change] = home.json("shell", "setup", client)["changes"]
     assert (change["name"], change["action"]) == ("memoryd", "unchanged")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--strict", str(PLUGIN)), ("--strict", str(ROOT)), ("--profile", "directory", str(PLUGIN))],
+)
+def test_claude_code_validates_the_plugin(home: Home, words: tuple[str, ...]) -> None:
+    """The plugin and this folder as its marketplace without a warning, and the plugin as the public
+    directory wants it."""
+    assert "Validation passed" in run_agent(home, ("claude", "plugin", "validate", *words))
+
+
+def install_plugin(home: Home) -> str:
+    """Add the marketplace of the package, and install from it; the PATH for what follows."""
+    folder = home.run("shell", "plugin").stdout.strip()
+    run_agent(home, ("claude", "plugin", "marketplace", "add", folder))
+    run_agent(home, ("claude", "plugin", "install", "memoryd@memoryd"))
+    agents = INSTALLED / "agents" / "node_modules" / ".bin"
+    return f"{agents}:{Path(SERVER[0]).parent}:{PATH}"
+
+
+def test_claude_code_has_memoryd_by_the_plugin(home: Home) -> None:
+    """Its server starts, and its parts are there."""
+    path = install_plugin(home)
+    listed = run_agent(home, ("claude", "mcp", "list"), PATH=path)
+    assert re.search(r"plugin:memoryd:memoryd: memoryd mcp .* - . Connected", listed)
+    parts = run_agent(home, ("claude", "plugin", "details", "memoryd@memoryd"))
+    for part in ("remember", "recall", "forget", "memories", "memory", "SessionStart"):
+        assert re.search(rf"\b{part}\b", parts), part
+
+
+def test_a_session_with_the_plugin_begins_with_memories(home: Home) -> None:
+    """The real program runs the hooks: what was stored before reaches the model, and a command is
+    known by its name."""
+    home.run("shell", "store", CONTENT, "--shared")
+    path = install_plugin(home)
+    with messages_api() as api:
+        words = ("claude", "-p", "/memoryd:recall the parrot")
+        budgets = {"MEMORYD_HOOK_BUDGETS": "session-start=4"}  # other tests run beside this one
+        answer = run_agent(home, words, PATH=path, **api.variables, **budgets)
+    assert ANSWER in answer
+    assert any(CONTENT in sent and "SessionStart" in sent for sent in api.sent)
+    assert any(
+        "Search the memory with search_memories for: the parrot" in sent for sent in api.sent
+    )
+    assert "session-start" in [push["event"] for push in home.json("shell", "pushes")["pushes"]]
 
 
 def test_fastmcp(home: Home) -> None:

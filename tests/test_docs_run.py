@@ -38,6 +38,7 @@ BIN = Path(sys.executable).parent
 SECONDS = 300.0
 
 CLIENT = "a foreign client, to be installed from the network; its entry is started instead"
+PLUGIN = "tests/test_clients.py does it with the real program"
 LONG = "a measurement that takes minutes, or data that is not part of the project"
 INSTALL = "scripts/install_check does it, with a wheel of this folder, in clean environments"
 NOT_RUN = {
@@ -51,6 +52,8 @@ NOT_RUN = {
     "claude mcp add --scope user --transport http memoryd http://127.0.0.1:8765/mcp "
     '--header "Authorization: Bearer $token"': CLIENT,
     "codex mcp add memoryd -- memoryd mcp": CLIENT,
+    'claude plugin marketplace add "$(memoryd plugin)"': PLUGIN,
+    "claude plugin install memoryd@memoryd": PLUGIN,
     "ollama pull nomic-embed-text": "a foreign server; tests/model_server.py is used instead",
     "gemini mcp add --scope user memoryd memoryd mcp": CLIENT,
     """code --add-mcp '{"name": "memoryd", "command": "memoryd", "args": ["mcp"]}'""": CLIENT,

@@ -95,7 +95,7 @@ def test_every_verb_fails_in_json(
     assert "Error:" not in said.err
     assert "Traceback" not in said.err
     if code == 0:
-        assert verb in ("config", "stop", "service", "version")
+        assert verb in ("config", "plugin", "stop", "service", "version")
     elif verb == "doctor":
         assert last["faults"]
     else:

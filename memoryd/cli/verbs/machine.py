@@ -132,6 +132,7 @@ def add_store_verbs(verbs: Verbs) -> None:
 
 def add_machine_verbs(verbs: Verbs) -> None:
     add_setup(verbs)
+    plugin = add(verbs, "plugin", "plugin:plugin", "show the folder of the plugin for Claude Code")
     config = add(verbs, "config", "config:config", "show every setting and where it was set")
     config.add_argument("--default", action="store_true", help="the default file, commented")
     service = add(verbs, "service", "service:service", "let systemd or launchd run the daemon")
@@ -140,7 +141,7 @@ def add_machine_verbs(verbs: Verbs) -> None:
     doctor = add(verbs, "doctor", "doctor:doctor", "find what is wrong and say how to repair it")
     doctor.add_argument("--fix", action="store_true", help="repair what can be repaired")
     version = add(verbs, "version", "start:version", "show the versions of memoryd")
-    add_json(config, service, doctor, version)
+    add_json(plugin, config, service, doctor, version)
 
 
 def add_setup(verbs: Verbs) -> None:
