@@ -98,7 +98,7 @@ async def test_a_prompt_that_nothing_matches_gets_nothing(engine: Engine, prompt
 async def test_projects_do_not_leak_into_each_other(engine: Engine) -> None:
     await engine.store(DATABASE, own_project=OTHER)
     await gotcha(engine, "The importer of src/a.py needs a header")
-    read = {"tool": "Read", "files": ("/work/src/a.py",)}
+    read = {"tool": "Read", "files": ("/project/src/a.py",)}
     for project in (OWN, None):
         assert await engine.hooks.handle(call("prompt", prompt=ASKED), project) == ""
     for project in (OTHER, None):
@@ -124,9 +124,9 @@ async def test_an_earlier_prompt_that_asked_the_same_is_no_answer(engine: Engine
 
 async def test_a_file_gets_its_note_once(engine: Engine) -> None:
     await gotcha(engine, "The importer needs a header")
-    read = call("tool", tool="Read", files=("/work/src/a.py",))
+    read = call("tool", tool="Read", files=("/project/src/a.py",))
     assert "needs a header" in await engine.hooks.handle(read, OWN)
-    edit = call("tool", tool="Edit", files=("/work/src/a.py",))
+    edit = call("tool", tool="Edit", files=("/project/src/a.py",))
     assert await engine.hooks.handle(edit, OWN) == ""
 
 
@@ -143,7 +143,7 @@ async def test_a_session_gets_few_notes(engine: Engine) -> None:
 async def test_a_note_must_be_sure_enough(engine: Engine, clock: Clock) -> None:
     await gotcha(engine, "The importer needs a header")
     clock.now += 30 * DAY  # half of the half-life: 0.8 became 0.57
-    read = call("tool", tool="Read", files=("/work/src/a.py",))
+    read = call("tool", tool="Read", files=("/project/src/a.py",))
     assert await engine.hooks.handle(read, OWN) == ""
 
 
