@@ -3,7 +3,7 @@ memory."""
 
 from __future__ import annotations
 
-from memoryd.doors.schemas.core import RECALL
+from memoryd.doors.schemas.core import PART, RECALL
 from memoryd.doors.schemas.schema import (
     ANY,
     COUNT,
@@ -94,6 +94,14 @@ SESSION = (
         "Give a session a title.",
         shape({"session_id": SESSION_ID, "title": TEXT}, ["title"]),
         answer({"session_id": TEXT, "title": TEXT}, HINT),
+        repeats=True,
+    ),
+    tool(
+        "brief",
+        "Before planning a task: estimates, dead ends, dependencies, outcomes and recipes for it.",
+        shape({"task": TEXT, "files": TEXTS, "max_tokens": COUNT}, ["task"]),
+        answer({"notice": TEXT, "parts": many(PART), "tokens": WHOLE, "warnings": TEXTS}),
+        reads=True,
         repeats=True,
     ),
     tool(

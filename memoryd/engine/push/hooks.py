@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from memoryd.engine.parts import KeyLocks, Parts
+from memoryd.engine.push.activity import Activity
 from memoryd.engine.push.file_notes import FileNotes
 from memoryd.engine.push.intake import Intake
 from memoryd.engine.push.pushes import Push, Pushes
@@ -65,6 +66,7 @@ class Hooks:
         self._pushes = pushes
         self._intake = intake
         self._count_uses = count_uses
+        self._activity = Activity()
         self._one_at_a_time = KeyLocks()
         self._latest: OrderedDict[bytes, float] = OrderedDict()
         self.pushes = pushes.all
@@ -80,6 +82,8 @@ class Hooks:
             return ""
         session = session_label(call.session_id)
         self._intake.take(call, project)
+        if not call.in_subagent:
+            self._activity.note(session, call)
         if not call.injects or call.in_subagent:
             return ""
         # One at a time in a session: two tools at once must not get the same note.
@@ -132,11 +136,13 @@ class Hooks:
     ) -> Injection | None:
         if not (budget := self._parts.hooks.session_tokens):
             return None
+        phase = self._activity.phase(session)
         recalled = await self._recall.recall(
-            session, None, budget, own_project=project, with_messages=False
+            session, None, budget, own_project=project, with_messages=False, phase=phase
         )
+        why = f"session start: {call.source or 'startup'}"
         return Injection(
-            as_text(recalled.parts, ()), recalled.ids, f"session start: {call.source or 'startup'}"
+            as_text(recalled.parts, ()), recalled.ids, f"{why}, phase {phase}" if phase else why
         )
 
     async def _after_tool(
