@@ -145,7 +145,7 @@ def test_a_recall_in_a_phase_and_a_brief(run: Any, daemon: Daemon) -> None:
         assert memory.recall(phase="implement").parts[0]["title"].endswith("implement")
         assert memory.brief("the ledger import", ["src/ledger.py"]).text.count("(dead_end") == 1
     assert "for the phase implement" in run("recall", "--phase", "implement")
-    assert "phase_unknown" in run("recall", "--phase", "party", "--json", fails=1)
+    assert "There is no phase 'party'" in run("recall", "--phase", "party", fails=1)
     shown = run("brief", "the", "ledger", "import", "--file", "src/ledger.py")
     assert "(dead_end, src/ledger.py) The dead_end of the ledger import" in shown
     found = json.loads(run("brief", "the ledger import", "--json"))

@@ -210,4 +210,4 @@ def test_a_recall_in_a_phase_and_a_brief(agent: Agent) -> None:
     assert [part["part"] for part in brief["parts"]] == ["dead_end", "workflow_recipe"]
     assert brief["parts"][0]["text"].endswith("]")
     assert brief["tokens"] > 0
-    assert agent.error("brief", task="x", files="a" * 3, max_tokens=0) == "number_invalid"
+    assert agent.error("brief", task="x", max_tokens=0) == "max_tokens_invalid"
