@@ -34,7 +34,7 @@ from memoryd.phases import OTHER
 from memoryd.recall_text import harmless, indented, one_line
 
 RELEVANCE, FRESHNESS, USE = 0.6, 0.25, 0.15
-MAX_SHIFT = 0.03  # chosen by measurement, see docs/benchmarks.md
+MAX_SHIFT = 0.01  # chosen by measurement, see docs/benchmarks.md
 FRESH_DAYS = 30.0  # after which half of the freshness is left
 MANY_USES = 63  # from which more uses change nothing
 USUAL = 0.5  # freshness and use of a memory that is moved neither up nor down
