@@ -42,7 +42,7 @@ UNLISTED = {
     "search_memories": {"include_superseded", "mode", "project", "count_use"},
     "add_turn": {"source", "tool", "tools_used", "metadata"},
     "get_context": {"scope", "identity", "window_only", "count_use", "phase"},
-    "brief": {"count_use"},
+    "brief": {"max_tokens", "count_use"},
 }
 
 

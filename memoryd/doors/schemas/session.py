@@ -3,7 +3,7 @@ memory."""
 
 from __future__ import annotations
 
-from memoryd.doors.schemas.core import PART, RECALL
+from memoryd.doors.schemas.core import RECALL
 from memoryd.doors.schemas.schema import (
     ANY,
     COUNT,
@@ -98,9 +98,9 @@ SESSION = (
     ),
     tool(
         "brief",
-        "Before planning a task: estimates, dead ends, dependencies, outcomes and recipes for it.",
-        shape({"task": TEXT, "files": TEXTS, "max_tokens": COUNT}, ["task"]),
-        answer({"notice": TEXT, "parts": many(PART), "tokens": WHOLE, "warnings": TEXTS}),
+        "What to know before planning a task: estimates, dead ends, dependencies, recipes.",
+        shape({"task": TEXT, "files": TEXTS}, ["task"]),
+        answer(listed("notice parts"), listed("tokens warnings")),
         reads=True,
         repeats=True,
     ),

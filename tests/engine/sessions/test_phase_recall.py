@@ -71,8 +71,8 @@ async def test_a_phase_has_its_own_budget_unless_the_call_says_one(mind_: Mind) 
 
 async def test_a_hint_leads(mind_: Mind) -> None:
     await fill(mind_, 3)
-    about = {"metadata": {"kind": "gotcha"}, "own_project": OWN}
-    wanted = (await mind_.engine.store("Invoices are rounded per line item", **about)).memory
+    text, metadata = "Invoices are rounded per line item", {"kind": "gotcha"}
+    wanted = (await mind_.engine.store(text, metadata=metadata, own_project=OWN)).memory
     found = await mind_.recall("s", "invoices rounded per line", own_project=OWN, phase="implement")
     assert "Invoices are rounded" in part(found, "facts").splitlines()[0]
     assert list(found.ids).count(wanted.id) == 1
