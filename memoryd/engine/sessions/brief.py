@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memoryd.engine import checks
@@ -13,7 +14,7 @@ from memoryd.engine.project_rules import pushable
 from memoryd.engine.push.file_notes import names_file
 from memoryd.engine.search.fold import tokens
 from memoryd.engine.search.search import Search
-from memoryd.engine.sessions.phase_facts import scores, size
+from memoryd.engine.sessions.phase_facts import LINE_TOKENS, scores, size
 from memoryd.engine.sessions.phases import Ranked, by_file, cited_line, rank_of, shared_out
 from memoryd.errors import InvalidInput
 from memoryd.fields import FILES, KIND, PROJECT, kind_of, texts_of
@@ -109,11 +110,23 @@ class Briefs:
             hides_superseded=True,
             projects=(None,) if project is None else (None, project),
         )
+        by_name: dict[str, list[str]] = {}
+        for file in files:
+            by_name.setdefault(os.path.basename(file.rstrip("/")), []).append(file)
         return [
             memory
             for memory in await self._listing.newest(filter, MAX_ABOUT_FILES)
-            if any(names_file(texts_of(memory, FILES), file, "") for file in files)
+            if _names_one(texts_of(memory, FILES), by_name)
         ]
+
+
+def _names_one(related: Sequence[str], by_name: Mapping[str, Sequence[str]]) -> bool:
+    """Whether one of the related files is one of those files, which are given by name."""
+    return any(
+        names_file([one], file, "")
+        for one in related
+        for file in by_name.get(os.path.basename(one.rstrip("/")), ())
+    )
 
 
 def _checked_files(files: object) -> tuple[str, ...]:
@@ -148,6 +161,8 @@ def _packed(chosen: Sequence[Ranked], budget: int) -> Brief:
     kept: list[Ranked] = []
     brief = Brief()
     for one in chosen:
+        if one.cost > budget + LINE_TOKENS:  # its text need not be made
+            continue
         parts = _parts([*kept, one])
         if (cost := tokens(as_text(parts, ()))) <= budget:
             kept.append(one)

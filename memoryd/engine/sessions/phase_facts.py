@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from memoryd.engine.parts import Parts
+from memoryd.engine.project_rules import pushable
 from memoryd.engine.search.fold import tokens
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.packing import LINE_END, Entry, Section
 from memoryd.engine.sessions.phases import Ranked, by_file, cited_line, rank_of, shared_out
+from memoryd.fair import in_thread
 from memoryd.model import DAY, Memory, MemoryType, Page
 from memoryd.recall_text import FACTS
 
@@ -36,28 +38,25 @@ class PhaseFacts:
             bounds = (hint, MAX_HITS, project)
             relevance = scores(await self._search.unasked(*bounds, type=MemoryType.FACT))
         now, settings = self._parts.clock(), self._parts.phases
+        facts = self._durable.candidates(project, now)
         today = now - now % DAY  # so that prompts can be cached
-        factors = settings.factors.get(phase, {})
-        ranked = [
-            Ranked(
-                memory,
-                rank_of(
-                    memory,
-                    today,
-                    EQUAL if relevance is None else relevance.get(memory.id, 0.0),
-                    factors,
-                    self._parts.lifecycle.trust,
-                ),
-                size(memory),
-            )
-            for memory in self._durable.candidates(project, now)
-        ]
-        pinned = [one for one in ranked if one.memory.pinned]
-        others = (one for one in ranked if not one.memory.pinned)
-        chosen = within([*pinned, *shared_out(others, settings.shares.get(phase, {}))], budget)
-        return Section(
-            FACTS, TITLE.format(phase=phase), entries(chosen), more=len(ranked) - len(chosen)
-        )
+        factors, shares = settings.factors.get(phase, {}), settings.shares.get(phase, {})
+
+        def ranked(memory: Memory) -> Ranked:
+            relevant = EQUAL if relevance is None else relevance.get(memory.id, 0.0)
+            rank = rank_of(memory, today, relevant, factors, self._parts.lifecycle.trust)
+            return Ranked(memory, rank, size(memory))
+
+        def chosen() -> list[Entry]:
+            pinned = [ranked(fact) for fact in facts if fact.pinned]
+            others = shared_out((ranked(fact) for fact in facts if not fact.pinned), shares)
+            return entries(within([*pinned, *others], budget))
+
+        made = await in_thread(chosen)  # thousands of facts take 20 ms
+        there = pushable(facts, project, self._parts.index, self._parts.clock())
+        ids = {fact.id for fact in there if self._parts.index.get(fact.id)}
+        made = [entry for entry in made if entry.ids[0] in ids]
+        return Section(FACTS, TITLE.format(phase=phase), made, more=len(ids) - len(made))
 
 
 def scores(page: Page) -> Mapping[str, float]:

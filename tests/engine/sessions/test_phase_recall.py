@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memoryd.engine.search.fold import tokens
+from memoryd.engine.sessions import phase_facts
 from memoryd.errors import InvalidInput
 from memoryd.phases import PHASES
 from memoryd.settings import Config, SessionSettings
@@ -94,6 +95,21 @@ async def test_nothing_of_another_project_is_shown(mind_: Mind) -> None:
     await store(mind_, "gotcha", 1)
     found = await mind_.recall("s", own_project="acme/two", phase="implement")
     assert found.parts == ()
+
+
+async def test_what_is_forgotten_while_facts_are_chosen_is_not_shown(
+    mind_: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, forgotten = [await store(mind_, "gotcha", number) for number in (1, 2)]
+
+    async def slow(work: Any) -> Any:
+        made = work()
+        await mind_.engine.forget(forgotten)
+        return made
+
+    monkeypatch.setattr(phase_facts, "in_thread", slow)
+    found = await mind_.recall("s", own_project=OWN, phase="implement")
+    assert (found.ids, found.warnings) == ((kept,), ())
 
 
 async def test_an_unknown_phase_is_refused(mind_: Mind) -> None:
