@@ -20,6 +20,7 @@ from memoryd.endpoints import check_endpoints
 from memoryd.errors import ConfigError, InvalidInput
 from memoryd.hosts import check_hosts
 from memoryd.lead import check_names
+from memoryd.phases import check_phases
 from memoryd.places import config_file
 from memoryd.settings import SECTIONS, TYPES, Config, keys, variable
 from memoryd.toolsets import parse_toolsets
@@ -51,6 +52,8 @@ def load(
     check_hosts(config.doors)
     _check_names("doors.toolsets", parse_toolsets, config.doors.toolsets)
     _check_names("search.lead_fields", check_names, config.search.lead_fields)
+    for key in ("tokens", "factors", "shares"):
+        _check_names(f"phases.{key}", check_phases, tuple(getattr(config.phases, key)))
     for project, folder in config.lifecycle.project_folders.items():
         _check_folder(f"lifecycle.project_folders.{project}", folder)
     if config.mirror.path:
@@ -256,8 +259,9 @@ def _describe(wanted: Any) -> str:
     if get_origin(wanted) is Literal:
         return "one of " + ", ".join(get_args(wanted))
     if get_origin(wanted) is dict:
-        items = {str: "text", float: "numbers"}
-        return f"a mapping of text to {items[get_args(wanted)[1]]}"
+        held = get_args(wanted)[1]
+        items = {str: "text", int: "whole numbers", float: "numbers"}
+        return f"a mapping of text to {items.get(held, 'mappings of text to numbers')}"
     if get_origin(wanted) is tuple:
         return "a list of texts"
     names = {int: "a whole number", float: "a number", bool: "true or false"}

@@ -19,6 +19,7 @@ EVENTS = (SESSION_START, PROMPT, TOOL, COMPACT, STOP, SESSION_END)
 MAX_CHARS = 9_500  # of an injection: some clients cut what has 10,000, see docs/hooks.md
 MAX_TOKENS = 2_500
 MAX_FILES = 20  # of one tool call
+MAX_COMMAND = 2_000  # characters of a command, and of an error, that are read
 
 SPECIFIC = "specific"  # {"hookSpecificOutput": {"hookEventName": ..., "additionalContext": ...}}
 ADDITIONAL = "additional"  # {"additional_context": ...}
@@ -119,7 +120,8 @@ _PATH = re.compile(r"[\w@%+~.-]*(?:/[\w@%+.-]+)+|[\w@%+-]+\.[A-Za-z]\w{0,9}\b")
 @dataclass(frozen=True, slots=True)
 class HookInput:
     """What an event says. `client_event`: its name in the client; `transcript`: the file of the
-    conversation; `said`: the agent's last message; `files`: paths that a tool call names."""
+    conversation; `said`: the agent's last message; `files`: paths that a tool call names;
+    `command`: the beginning of one that a tool ran."""
 
     event: str
     client: str
@@ -135,6 +137,7 @@ class HookInput:
     transcript: str = ""
     said: str = ""
     in_subagent: bool = False
+    command: str = ""
 
     @property
     def injects(self) -> bool:
@@ -179,6 +182,7 @@ def read_input(event: str, client: str, payload: str, cwd: str = "") -> HookInpu
         transcript=_text(given, "transcript"),
         said=_text(given, "said"),
         in_subagent=bool(_text(given, "agent")),
+        command=_command(given),
     )
 
 
@@ -260,6 +264,12 @@ def _error(given: Mapping[str, Any], named: str) -> str:
     return "failed" if named == "PostToolUseFailure" else ""
 
 
+def _command(given: Mapping[str, Any]) -> str:
+    """The beginning of the command that a tool ran; "" if it ran none."""
+    command = _mapping(given, "tool_input").get("command")
+    return command[:MAX_COMMAND] if isinstance(command, str) else ""
+
+
 def _files(given: Mapping[str, Any], error: str) -> tuple[str, ...]:
     """The paths that the input of a tool names; of a failed command also those in its text."""
     tool_input = _mapping(given, "tool_input")
@@ -268,7 +278,6 @@ def _files(given: Mapping[str, Any], error: str) -> tuple[str, ...]:
         value = tool_input.get(key)
         listed = value if isinstance(value, list) else [value]
         found += [one.strip() for one in listed if isinstance(one, str) and one.strip()]
-    command = tool_input.get("command")
-    if error and isinstance(command, str):
-        found += _PATH.findall(command[:2_000]) + _PATH.findall(error[:2_000])
+    if error and (command := _command(given)):
+        found += _PATH.findall(command) + _PATH.findall(error[:MAX_COMMAND])
     return tuple(dict.fromkeys(found))[:MAX_FILES]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 from memoryd.fields import TRUST
 from memoryd.lead import DEFAULT as LEAD_FIELDS
+from memoryd.phases import FACTORS, SHARES, TOKENS
 from memoryd.places import data_dir
 from memoryd.toolsets import DEFAULT
 
@@ -126,6 +128,20 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseSettings:
+    """What a recall shows in each phase of work, and the size of a brief."""
+
+    tokens: dict[str, int] = field(default_factory=TOKENS.copy, metadata={"least": 1})
+    factors: dict[str, dict[str, float]] = field(
+        default_factory=lambda: deepcopy(FACTORS), metadata={"least": 0.0, "most": 2.0}
+    )
+    shares: dict[str, dict[str, float]] = field(
+        default_factory=lambda: deepcopy(SHARES), metadata={"least": 0.0, "most": 100.0}
+    )
+    brief_tokens: int = field(default=2500, metadata={"least": 1})
+
+
+@dataclass(frozen=True, slots=True)
 class HookSettings:
     """What the hooks of agents' clients inject and take in."""
 
@@ -219,6 +235,7 @@ class Config:
     backup: BackupSettings = field(default_factory=BackupSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    phases: PhaseSettings = field(default_factory=PhaseSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
@@ -234,6 +251,7 @@ SECTIONS: dict[str, type[Any]] = {
     "backup": BackupSettings,
     "search": SearchSettings,
     "sessions": SessionSettings,
+    "phases": PhaseSettings,
     "hooks": HookSettings,
     "llm": LlmSettings,
     "lifecycle": LifecycleSettings,

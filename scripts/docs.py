@@ -34,10 +34,10 @@ def settings_page() -> str:
             section = line.rstrip(":")
         elif line.strip().startswith("#") and section:
             comment.append(line.strip("# "))
-        elif ":" in line and section:
+        elif line[:2] == "  " and line[2:3] not in ("", " ") and section:
             name = line.split(":")[0].strip()
             key, value = f"{section}.{name}", values[section][name]
-            default = yaml.safe_dump(value, default_flow_style=True).split("\n")[0]
+            default = yaml.safe_dump(value, default_flow_style=True, width=10_000).split("\n")[0]
             page += ["", f"## {key}", "", *comment, ""]
             page += [f"Default `{default}`, variable `{variable(key)}`."]
             comment = []

@@ -39,7 +39,9 @@ def test_the_default_file_lists_every_setting_with_a_comment() -> None:
     bare = [
         line
         for before, line in pairwise(DEFAULT.read_text().splitlines())
-        if line.startswith("  ") and "#" not in (line.strip()[0], before.strip()[:1])
+        if line.startswith("  ")
+        and line[2] != " "  # a row of a table, which has one comment
+        and "#" not in (line.strip()[0], before.strip()[:1])
     ]
     assert bare == []
 
@@ -220,3 +222,22 @@ def test_the_folder_of_the_mirror_is_absolute(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`mirror\.path` must be an absolute path") as refused:
         load(write(tmp_path, "mirror: {path: memory}"), {})
     assert refused.value.code == "config_wrong_type"
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("{factors: {define: {gotcha: 3}}}", "config_out_of_range"),
+        ("{shares: {define: {gotcha: 101}}}", "config_out_of_range"),
+        ("{tokens: {define: 0}}", "config_out_of_range"),
+        ("{tokens: {define: 1.5}}", "config_wrong_type"),
+        ("{factors: {define: 1}}", "config_wrong_type"),
+        ("{shares: {party: {gotcha: 1}}}", "config_wrong_type"),
+    ],
+)
+def test_the_tables_of_phases_are_checked(tmp_path: Path, value: str, code: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"phases: {value}\n")
+    with pytest.raises(ConfigError) as refused:
+        load(file, {})
+    assert refused.value.code == code

@@ -80,7 +80,7 @@ PICTURES = {
     "docs/export.md": 3,
     "docs/memory-tool.md": 1,
     "docs/mirror.md": 1,
-    "docs/tools.md": 11,
+    "docs/tools.md": 12,
 }
 GENERATED = {"docs/cli.md"}  # help texts; test_docs.py compares them with the code
 # What a document's commands must have said somewhere, beside exiting with 0.

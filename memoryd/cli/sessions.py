@@ -1,4 +1,4 @@
-"""The verbs `recall`, `sessions` and `working-memory`."""
+"""The verbs `recall`, `brief`, `sessions` and `working-memory`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,23 @@ def recall(options: argparse.Namespace) -> int:
         "max_tokens": options.max_tokens,
         "scope": options.scope,
         "identity": options.identity,
+        "phase": options.phase,
         "count_use": False,  # a person looks; no agent uses what is found
     }
     return _tell_recall(options, _call(options, lambda all: all.recall(options.session, **given)))
+
+
+def brief(options: argparse.Namespace) -> int:
+    """Show what a planner gets for a task."""
+    task, files = " ".join(options.task), options.file or ()
+    most = options.max_tokens
+    found = _call(options, lambda all: all.brief(task, files, most, count_use=False))
+    if options.json:
+        say_json(asdict(found) | {"text": found.text})
+        return 0
+    notes(found.warnings)
+    say(clean(found.text) if found.text else "Nothing is known for this task.")
+    return 0
 
 
 def list_sessions(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ import asyncio
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
@@ -25,7 +25,7 @@ from memoryd.client.connection import Connection, RemoteDoor
 from memoryd.client.errors import DaemonLost
 from memoryd.client.notes import Notes
 from memoryd.client.projects import Projects
-from memoryd.client.recalled import Recalled
+from memoryd.client.recalled import Brief, Recalled
 from memoryd.client.session_types import RecallOptions, TurnDetails, WorkingMemory
 from memoryd.client.sessions import Sessions
 from memoryd.client.types import (
@@ -207,6 +207,20 @@ class Client:
         about, its last messages, and with a `hint` the past moments that have to do with it."""
         given = {"hint": hint, "max_tokens": max_tokens, **options}
         return Recalled.from_answer(await self._session_tool("get_context", session_id, given))
+
+    async def brief(
+        self,
+        task: str,
+        files: Sequence[str] = (),
+        max_tokens: int | None = None,
+        *,
+        count_use: bool = True,
+    ) -> Brief:
+        """What a planner needs for a task: estimates, dead ends, dependencies, outcomes, recipes.
+        `files`: that it is about; `count_use` False: what is found does not count as used."""
+        given = {"task": task, "files": list(files) or None, "max_tokens": max_tokens}
+        answer = await self._tool("brief", given | ({} if count_use else {"count_use": False}))
+        return Brief.from_answer(answer)
 
     async def working_memory(self, identity: str | None = None) -> WorkingMemory:
         """The text that an identity keeps across sessions."""

@@ -46,6 +46,25 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Brief:
+    """What a planner needs, by kind of memory. `tokens`: about how many a model reads."""
+
+    parts: tuple[Part, ...]
+    tokens: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As one block of text."""
+        return as_text(self.parts, ())
+
+    @classmethod
+    def from_answer(cls, answer: dict[str, Any]) -> Self:
+        """From the answer of the daemon."""
+        return cls(tuple(answer["parts"]), answer["tokens"], tuple(answer["warnings"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Woken(Recalled):
     """The first recall of a session that was opened. `consolidated`: the sessions that were
     summarised before."""

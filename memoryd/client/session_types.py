@@ -114,9 +114,11 @@ class TurnDetails(TypedDict, total=False):
 
 class RecallOptions(TypedDict, total=False):
     """Further options of `recall`; None means not given. `scope`: `all`, or `session` for moments
-    of this session alone; `count_use` False: what is recalled does not count as used."""
+    of this session alone; `count_use` False: what is recalled does not count as used; `phase`: of
+    the work, such as implement."""
 
     scope: str | None
     identity: str | None
     max_turns: int | None
     count_use: bool | None
+    phase: str | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -13,7 +13,7 @@ from memoryd.client.calls import Answer, P
 from memoryd.client.client import Client
 from memoryd.client.notes import SyncNotes
 from memoryd.client.projects import SyncProjects
-from memoryd.client.recalled import Recalled
+from memoryd.client.recalled import Brief, Recalled
 from memoryd.client.session_types import RecallOptions, TurnDetails, WorkingMemory
 from memoryd.client.sessions import SyncSessions
 from memoryd.client.types import (
@@ -146,6 +146,16 @@ class SyncClient:
         **options: Unpack[RecallOptions],
     ) -> Recalled:
         return self._run(self._client.recall, session_id, hint, max_tokens, **options)
+
+    def brief(
+        self,
+        task: str,
+        files: Sequence[str] = (),
+        max_tokens: int | None = None,
+        *,
+        count_use: bool = True,
+    ) -> Brief:
+        return self._run(self._client.brief, task, files, max_tokens, count_use=count_use)
 
     def working_memory(self, identity: str | None = None) -> WorkingMemory:
         return self._run(self._client.working_memory, identity)

@@ -31,7 +31,7 @@ META, QUERY, HEADER = "memoryd/project", "project", "Memoryd-Project"
 ROOTS_TIMEOUT = 2.0  # seconds for a client to tell its roots
 MAX_ROOTS = 20  # that are looked at
 NEEDED_BY = frozenset(
-    {"search_memories", "store_memory", "add_turn", "get_context", "list_projects", "wake_session"}
+    "search_memories store_memory add_turn get_context list_projects wake_session brief".split()
 )
 
 

@@ -63,6 +63,20 @@ async def wake_session(
     return _recalled(woken.recalled, engine.zone, PARTS) | facts | hint
 
 
+async def brief(engine: Engine, given: Arguments, rights: Rights) -> Arguments:
+    """What a planner needs."""
+    counts = checks.flag(given.pop("count_use", True), "count_use")
+    found = await engine.brief(given.pop("task", ""), **given)
+    if counts and rights.writes:
+        engine.count_uses(found.ids)
+    return {
+        "notice": NOTICE,
+        "parts": list(found.parts),
+        "tokens": found.tokens,
+        "warnings": list(found.warnings),
+    }
+
+
 async def sleep_session(
     engine: Engine, given: Arguments, session: Session, rights: Rights
 ) -> Arguments:

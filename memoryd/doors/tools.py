@@ -41,7 +41,8 @@ LOCAL_CALLS = owner.CALLS | hooks.CALLS  # only on the local socket, never adver
 UNLISTED = {
     "search_memories": {"include_superseded", "mode", "project", "count_use"},
     "add_turn": {"source", "tool", "tools_used", "metadata"},
-    "get_context": {"scope", "identity", "window_only", "count_use"},
+    "get_context": {"scope", "identity", "window_only", "count_use", "phase"},
+    "brief": {"max_tokens", "count_use"},
 }
 
 
@@ -81,6 +82,7 @@ class Tools:
             "review_memory": manage.review_memory,
             "forget_memories": manage.forget_memories,
             "edit_notes": notes.edit_notes,
+            "brief": session_tools.brief,
         }
         self._session_calls: dict[
             str, Callable[[Engine, Arguments, Session, Rights], Awaitable[Arguments]]

@@ -39,6 +39,7 @@ from memoryd.engine.push.pushes import Pushes
 from memoryd.engine.push.relevant import Relevant
 from memoryd.engine.rescue import Rescue
 from memoryd.engine.search.search import Search
+from memoryd.engine.sessions.brief import Briefs
 from memoryd.engine.sessions.compaction import Compaction
 from memoryd.engine.sessions.digest import Digests
 from memoryd.engine.sessions.durable import Durable
@@ -147,6 +148,7 @@ class Engine:
         durable = Durable(parts)
         recall = Recall(parts, search, listing, self.working_memories, durable)
         self.recall = recall.recall
+        self.brief = Briefs(parts, search, listing).brief
 
         self.records = Records(parts, memories, updates)
         facts = Facts(parts, memories, updates)
@@ -311,6 +313,7 @@ async def run_engine(
     kept = (snapshots, config.backup, config.lifecycle)
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
     parts.hooks = config.hooks
+    parts.phases = config.phases
     parts.language = Language(config.llm, language, prompt)
     parts.mirror_files = mirror_files
     engine = Engine(parts, history)

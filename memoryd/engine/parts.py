@@ -23,6 +23,7 @@ from memoryd.settings import (
     LifecycleSettings,
     LlmSettings,
     MemorySettings,
+    PhaseSettings,
     SearchSettings,
     SessionSettings,
 )
@@ -113,6 +114,7 @@ class Parts:
     backup: BackupSettings = field(default_factory=BackupSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
+    phases: PhaseSettings = field(default_factory=PhaseSettings, kw_only=True)
     hooks: HookSettings = field(default_factory=HookSettings, kw_only=True)
     monotonic: Callable[[], float] = time.monotonic
     clock_record: ClockRecord = field(default_factory=NoRecord)

@@ -135,3 +135,19 @@ def test_errors_help(run: Any) -> None:
     assert "Did you mean compact?" in run("sessions", "compct", "x", fails=2)
     assert "title" in run("sessions", "rename", "x", " ", fails=1)
     assert "Try: memoryd sessions\n" in run("sessions", "read", "nowhere", fails=1)
+
+
+def test_a_recall_in_a_phase_and_a_brief(run: Any, daemon: Daemon) -> None:
+    with SyncClient(daemon.socket) as memory:
+        for kind in ("gotcha", "dead_end"):
+            text = f"The {kind} of the ledger import is in the weekly job"
+            memory.store(text, metadata={"kind": kind, "related_files": ["src/ledger.py"]})
+        assert memory.recall(phase="implement").parts[0]["title"].endswith("implement")
+        assert memory.brief("the ledger import", ["src/ledger.py"]).text.count("(dead_end") == 1
+    assert "for the phase implement" in run("recall", "--phase", "implement")
+    assert "There is no phase 'party'" in run("recall", "--phase", "party", fails=1)
+    shown = run("brief", "the", "ledger", "import", "--file", "src/ledger.py")
+    assert "(dead_end, src/ledger.py) The dead_end of the ledger import" in shown
+    found = json.loads(run("brief", "the ledger import", "--json"))
+    assert found["text"].count("dead_end, src/ledger.py") == 1
+    assert "Nothing is known" in run("brief", "zebra")

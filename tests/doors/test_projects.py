@@ -209,6 +209,25 @@ def test_each_result_names_its_project_and_the_own_comes_first(daemon: Daemon) -
     assert [hit["metadata"]["project"] for hit in narrow["results"]] == [B]
 
 
+def test_a_brief_is_of_the_own_project(daemon: Daemon) -> None:
+    task = f"rewrite the importer {uuid4().hex}"
+    stored = {
+        name: daemon.tool(
+            "store_memory",
+            content=f"To {task} with threads failed in {name}",
+            metadata={"kind": "dead_end", "project": name},
+        )["id"]
+        for name in (A, B)
+    }
+    for own, shown in ((A, [stored[A]]), (B, [stored[B]]), ("", [])):
+        with Lines(daemon.connect()) as lines:
+            lines.send(project_note(own))
+            lines.open("all")
+            found = lines.tool("brief", task=task)["structuredContent"]
+        ids = [id for part in found["parts"] for id in part["ids"]]
+        assert [id for id in ids if id in stored.values()] == shown
+
+
 def test_a_window_never_shows_messages_of_another_project(daemon: Daemon) -> None:
     """The tool and the resource; the hint says that something is left out."""
     session = f"s {uuid4()}"

@@ -81,7 +81,7 @@ def code(answer: Any) -> str:
 
 def test_every_tool_that_is_not_marked_as_reading_is_refused() -> None:
     known = ["get_context", "list_memories", "list_projects", "list_sessions", "memory_chain"]
-    assert sorted(READING) == [*known, "read_notes", "read_session", "search_memories"]
+    assert sorted(READING) == ["brief", *known, "read_notes", "read_session", "search_memories"]
     assert sorted({tool.name for tool in TOOLS} - READING) == sorted(ARGUMENTS)
 
 

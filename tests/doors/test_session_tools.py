@@ -193,3 +193,21 @@ def test_the_same_tools_need_the_toolset(daemon: Daemon) -> None:
     refused = lines.tool("wake_session")
     assert "toolset session" in refused["message"]
     lines.__exit__()
+
+
+def test_a_recall_in_a_phase_and_a_brief(agent: Agent) -> None:
+    for kind in ("gotcha", "dead_end", "workflow_recipe"):
+        text = f"The {kind} of the billing export is in the nightly job"
+        agent.call("store_memory", content=text, metadata={"kind": kind})
+    plain = agent.call("get_context")
+    assert "phase" not in plain["parts"][0]["title"]
+    found = agent.call("get_context", phase="implement")["parts"][0]
+    assert found["title"].endswith("for the phase implement")
+    assert found["text"].startswith("- (gotcha) The gotcha of the billing export")
+    assert agent.error("get_context", phase="party") == "phase_unknown"
+
+    brief = agent.call("brief", task="the billing export in the nightly job", files=["a.py"])
+    assert [part["part"] for part in brief["parts"]] == ["dead_end", "workflow_recipe"]
+    assert brief["parts"][0]["text"].endswith("]")
+    assert brief["tokens"] > 0
+    assert agent.error("brief", task="x", max_tokens=0) == "max_tokens_invalid"

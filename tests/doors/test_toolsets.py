@@ -34,7 +34,7 @@ MANAGE = [
 NOTES = ["read_notes", "edit_notes"]
 SESSION = [
     *("wake_session", "sleep_session", "compact_session", "list_sessions"),
-    *("read_session", "rename_session", "working_memory"),
+    *("read_session", "rename_session", "brief", "working_memory"),
 ]
 DOORS = ["unix", "stdio", "http"]
 

@@ -6,6 +6,7 @@ import argparse
 
 from memoryd.cli import options as values
 from memoryd.cli.verbs.shared import Verbs, add, add_filter, add_json, add_metadata
+from memoryd.phases import PHASES
 
 
 def add_memory_verbs(verbs: Verbs) -> None:
@@ -133,6 +134,10 @@ def add_session_verbs(verbs: Verbs) -> None:
     recall.add_argument("hint", metavar="HINT", nargs="*", help="what the prompt is about")
     recall.add_argument("--session", metavar="ID", help="with the messages of this session")
     recall.add_argument("--scope", metavar="SCOPE", help="moments of all sessions, or of session")
+    recall.add_argument("--phase", metavar="PHASE", help=f"of the work: {', '.join(PHASES)}")
+    brief = add(verbs, "brief", "sessions:brief", "show what a planner gets for a task")
+    brief.add_argument("task", metavar="TASK", nargs="+", help="what is to be done")
+    brief.add_argument("--file", metavar="F", action="append", help="it is about this file")
     sessions = add(verbs, "sessions", "sessions:list_sessions", "list sessions; read or end them")
     actions = sessions.add_subparsers(metavar="ACTION", help="without it: list")
     listed = add(actions, "list", "sessions:list_sessions", "list sessions, the latest first")
@@ -149,7 +154,7 @@ def add_session_verbs(verbs: Verbs) -> None:
     read.add_argument("--before", type=values.whole, metavar="ORDER", help="those before this one")
     compact.add_argument("--keep", type=values.whole, metavar="N", help="how many messages stay")
     wake.add_argument("--session", metavar="ID", help="open this one again")
-    for verb in (recall, wake):
+    for verb in (recall, brief, wake):
         verb.add_argument(
             "--max-tokens", type=values.whole, metavar="N", help="size of the whole answer"
         )
@@ -165,7 +170,7 @@ def add_session_verbs(verbs: Verbs) -> None:
         (working, "whose; without it, default"),
     ):
         verb.add_argument("--identity", metavar="NAME", help=text)
-    add_json(recall, sessions, listed, read, rename, compact, wake, sleep, working)
+    add_json(recall, brief, sessions, listed, read, rename, compact, wake, sleep, working)
 
 
 def add_project_verbs(verbs: Verbs) -> None:

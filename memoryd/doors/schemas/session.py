@@ -97,6 +97,14 @@ SESSION = (
         repeats=True,
     ),
     tool(
+        "brief",
+        "What to know before planning a task: estimates, dead ends, dependencies, recipes.",
+        shape({"task": TEXT, "files": TEXTS}, ["task"]),
+        answer(listed("notice parts"), listed("tokens warnings")),
+        reads=True,
+        repeats=True,
+    ),
+    tool(
         "working_memory",
         "Read what an identity keeps in mind across sessions, or replace it with content: all of "
         "it, or one section.",

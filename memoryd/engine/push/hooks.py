@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from memoryd.engine.parts import KeyLocks, Parts
+from memoryd.engine.push.activity import Activity
 from memoryd.engine.push.file_notes import FileNotes
 from memoryd.engine.push.intake import Intake
 from memoryd.engine.push.pushes import Push, Pushes
@@ -66,6 +67,7 @@ class Hooks:
         self._pushes = pushes
         self._intake = intake
         self._count_uses = count_uses
+        self._activity = Activity()
         self._one_at_a_time = KeyLocks()
         self._latest: OrderedDict[bytes, float] = OrderedDict()
         self.pushes = pushes.all
@@ -83,6 +85,8 @@ class Hooks:
         call = replace(call, session_id=session)
         if not repeated or CLIENTS[call.client].transcript:  # of a transcript nothing comes twice
             self._intake.take(call, project)
+        if not repeated and not call.in_subagent:
+            self._activity.note(session, call)
         if repeated or not call.injects or call.in_subagent:
             return ""
         # One at a time in a session: two tools at once must not get the same note.
@@ -136,11 +140,13 @@ class Hooks:
         budget = min(self._parts.hooks.session_tokens, MAX_CHARS // CHARS_PER_TOKEN)
         if not budget:
             return None
+        phase = self._activity.phase(session)
         recalled = await self._recall.recall(
-            session, None, budget, own_project=project, with_messages=False
+            session, None, budget, own_project=project, with_messages=False, phase=phase
         )
+        why = f"session start: {call.source or 'startup'}"
         return Injection(
-            as_text(recalled.parts, ()), recalled.ids, f"session start: {call.source or 'startup'}"
+            as_text(recalled.parts, ()), recalled.ids, f"{why}, phase {phase}" if phase else why
         )
 
     async def _after_tool(

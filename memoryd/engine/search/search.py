@@ -22,7 +22,7 @@ from memoryd.engine.search.pipeline import STEPS, WORD_STEPS, SearchState, run, 
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
 from memoryd.fields import KIND, PROJECT, SUPERSEDED_BY
-from memoryd.model import Hit, Page
+from memoryd.model import Hit, MemoryType, Page
 
 BOTH, WORDS = "both", "words"  # modes: by meaning and words, by words alone
 NO_WORDS = "The query contains no word to search for."
@@ -96,13 +96,15 @@ class Search:
         session_id: str | None = None,
         without: Iterable[str] = (),
         kinds: Sequence[str] = (),
+        type: MemoryType | None = None,
         explain: bool = False,
     ) -> Page:
         """The best matches for a prompt that did not ask for them: of the own project or shared,
-        and none of `without`, which are ids; with `kinds`, only of these. `explain` adds the parts
-        of each score."""
+        and none of `without`, which are ids; with `kinds` or `type`, only of these. `explain` adds
+        the parts of each score."""
         of_kinds = parse_where({KIND: {"$in": list(kinds)}} if kinds else None)
         filter = Filter(
+            type=type,
             where=of_kinds,
             session_id=session_id,
             hides_superseded=True,

@@ -104,6 +104,12 @@ class Durable:
             self._known = known
         return pushable(self._best, project, index, now)
 
+    def candidates(self, project: str | None, now: float) -> list[Memory]:
+        """The durable facts of a project and the shared ones, best first, without a limit of their
+        size; only the best of very many."""
+        ordered = self._ordered(project, now - now % DAY, now)
+        return pushable(ordered, project, self._parts.index, now)
+
     def left_out(self, project: str | None, now: float) -> list[Memory]:
         """The durable facts that do not fit beside a digest of them, best first; none if all fit
         without one."""

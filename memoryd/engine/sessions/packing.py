@@ -34,12 +34,14 @@ LINE_END = 1  # tokens after an entry
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One entry of a section, as it is shown. `within`: gives a shorter form of it that takes at
-    most so many tokens, None if there is none. `message`: set for an entry of the conversation."""
+    most so many tokens, None if there is none. `message`: set for an entry of the conversation.
+    `place`: where it is shown, if that is not by its importance."""
 
     text: str
     ids: tuple[str, ...]
     message: Memory | None = None
     within: Callable[[int], Entry | None] | None = None
+    place: int = 0
     cost: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +82,9 @@ class Packed:
     @property
     def shown(self) -> list[Entry]:
         """In the order in which they are shown."""
-        return self.entries[::-1] if self.section.backwards else self.entries
+        if self.section.backwards:
+            return self.entries[::-1]
+        return sorted(self.entries, key=lambda entry: entry.place)
 
     def only_these(self) -> Section:
         """The section without the entries that did not fit."""

@@ -22,6 +22,7 @@ from memoryd.engine.sessions.durable import Durable
 from memoryd.engine.sessions.messages import messages_of, since_cleared
 from memoryd.engine.sessions.moments import Moments, moment_entry
 from memoryd.engine.sessions.packing import Entry, Packed, Section, entry_of, pack
+from memoryd.engine.sessions.phase_facts import PhaseFacts
 from memoryd.engine.sessions.records import (
     DEFAULT_IDENTITY,
     IDENTITY,
@@ -41,6 +42,7 @@ from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
 from memoryd.fields import ARCHIVE, FROM_SESSION, KIND, PROJECT, SOURCE, TOOL, is_archive
 from memoryd.model import ROLE, SPEAKER, Memory, MemoryType
+from memoryd.phases import check_phase
 from memoryd.recall_text import (
     ARCHIVES,
     FACTS,
@@ -101,6 +103,7 @@ class Asked:
     everywhere: bool
     project: str | None
     messages: int
+    phase: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ class Recall:
         self._working_memories = working_memories
         self._durable = durable
         self._moments = Moments(parts, search)
+        self._phase_facts = PhaseFacts(parts, search, durable)
 
     async def recall(
         self,
@@ -146,11 +150,13 @@ class Recall:
         own_project: str | None = None,
         max_turns: int | None = None,
         with_messages: bool = True,
+        phase: str | None = None,
     ) -> Recalled:
         """What a prompt of this session should have, as text at most `max_tokens` tokens. `hint`:
         what it is about now; `scope` `session`: moments of this session only; `max_turns`: at most
-        twice as many messages; without `with_messages` none. Raises InvalidInput."""
-        asked = self._asked(session_id, hint, max_tokens, scope, own_project, max_turns)
+        twice as many messages; without `with_messages` none; `phase`: of the work, by which the
+        facts are chosen. Raises InvalidInput."""
+        asked = self._asked(session_id, hint, max_tokens, scope, own_project, max_turns, phase)
         if not with_messages:
             asked = replace(asked, messages=0)
         record = find_record(self._parts.index, asked.session_id)
@@ -159,7 +165,7 @@ class Recall:
         working_memory = await self._working_memory(who, asked)
         recaps = await self._recaps(who, asked)
         messages, hidden = self._messages(asked)
-        facts = self._durable.facts(asked.project, self._parts.clock())
+        facts = await self._facts(asked)
         sections = await _worked(asked, _sections, facts, working_memory, recaps, messages, asked)
         warnings: tuple[str, ...] = ()
         if asked.hint is not None:
@@ -175,9 +181,12 @@ class Recall:
         scope: object,
         own_project: object,
         max_turns: object,
+        phase: object,
     ) -> Asked:
-        settings = self._parts.sessions
+        settings, phase = self._parts.sessions, check_phase(phase)
         budget, most = settings.recall_tokens, settings.recall_messages
+        if phase is not None:
+            budget = self._parts.phases.tokens.get(phase, budget)
         if max_tokens is not None:
             budget = checks.count(max_tokens, "max_tokens")
         if max_turns is not None:
@@ -195,7 +204,17 @@ class Recall:
             everywhere=scope == ALL,
             project=checks.label(own_project, PROJECT),
             messages=most,
+            phase=phase,
         )
+
+    async def _facts(self, asked: Asked) -> Section:
+        """The durable facts; in a phase, those that it needs."""
+        if asked.phase is not None:
+            return await self._phase_facts.section(
+                asked.phase, asked.hint, asked.project, asked.budget
+            )
+        facts = self._durable.facts(asked.project, self._parts.clock())
+        return Section(FACTS, FACTS_TITLE, [_fact(fact) for fact in facts])
 
     async def _working_memory(self, who: str, asked: Asked) -> WorkingMemory:
         """The working memory of an identity; an empty one if it may not be shown."""
@@ -272,7 +291,7 @@ async def _worked(asked: Asked, work: Callable[..., Made], *args: Any) -> Made:
 
 
 def _sections(
-    facts: Sequence[Memory],
+    facts: Section,
     working_memory: WorkingMemory,
     recaps: Recaps,
     messages: Sequence[Memory],
@@ -288,7 +307,7 @@ def _sections(
         entries.append(_message(message, asked.budget))
         left -= entries[-1].cost
     sections = [
-        Section(FACTS, FACTS_TITLE, [_fact(fact) for fact in facts]),
+        facts,
         _working_memory(working_memory, asked.budget),
         Section(
             ARCHIVES,
