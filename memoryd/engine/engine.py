@@ -263,8 +263,8 @@ class Engine:
         """What runs in the background as long as the engine does."""
         parts = self._parts
         return (
-            *(parts.embedding.run, parts.reranking.run, parts.snapshots.keep_current),
-            *(self.keep_up, self.embed_after_outages, self.compaction.run),
+            *(parts.embedding.run, parts.reranking.run, self.keep_up),
+            *(self.embed_after_outages, parts.snapshots.keep_current, self.compaction.run),
             *(self.pushes.run, self.intake.run, self.mirror.run),
         )
 
