@@ -117,7 +117,9 @@ async def measure(data: dict[str, Any], config: Config) -> tuple[Recalls, Times]
     for part in data.get("conversations") or [data]:
         with tempfile.TemporaryDirectory() as folder:
             memory = replace(config.memory, path=Path(folder), max_content_bytes=10_000_000)
-            async with open_engine(replace(config, memory=memory)) as engine:
+            # What is asked for are messages, not the archives that a long session leaves.
+            sessions = replace(config.sessions, auto_compact=False)
+            async with open_engine(replace(config, memory=memory, sessions=sessions)) as engine:
                 texts = await _tell(engine, part) | await _store(engine, part)
                 await _ask(engine, texts, part["questions"], recalls, taken)
         print(".", end="", flush=True, file=sys.stderr)
