@@ -53,7 +53,7 @@ async def wake_session(
     """Open a session, which the connection continues with."""
     woken = await engine.sessions.wake(given.pop("identity", None), **given)
     engine.count_uses(woken.recalled.found_ids)
-    opened = continue_with(session, woken.facts.session_id)
+    opened = continue_with(woken.facts.session_id)
     facts = {
         "identity": as_data(woken.facts.identity or ""),
         "created_at": render.moment(woken.facts.created_at, engine.zone),

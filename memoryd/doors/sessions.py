@@ -108,7 +108,7 @@ def renewed(session: Session) -> str:
     return peer.session_id
 
 
-def continue_with(session: Session, session_id: str) -> Session:
+def continue_with(session_id: str) -> Session:
     """The session that was opened; a connection that keeps one continues with it."""
     peer = PEER.get(None)
     if peer is not None and peer.session_id is not None:

@@ -150,6 +150,10 @@ class Index:
         """The records of all sessions that have one."""
         return self._memories(self._columns.records())
 
+    def first_said(self, session_id: str) -> float | None:
+        """The time of the first message of a session; None if it has none."""
+        return self._turns.first_said(session_id)
+
     def last_said(self) -> Iterator[tuple[str, float]]:
         """Every session with a message, and the time of the last one."""
         return self._turns.last_said()

@@ -89,6 +89,11 @@ class Turns:
                 found.insert(0 if side == 0 else len(found), at)
         return found
 
+    def first_said(self, session_id: str) -> float | None:
+        """The time of the first message of a session; None if it has none."""
+        places = self._sessions.get(session_id)
+        return places[0][0] if places else None
+
     def last_said(self) -> Iterator[tuple[str, float]]:
         """Every session, and the time of its last message."""
         return ((session, places[-1][0]) for session, places in self._sessions.items())

@@ -58,7 +58,7 @@ from memoryd.fields import (
     is_archive,
     project_of,
 )
-from memoryd.model import ROLE, Memory, is_expired, who
+from memoryd.model import DAY, ROLE, Memory, is_expired, who
 
 log = structlog.get_logger()
 MAX_AT_ONCE = 200  # messages of one archive: of more, a summary would say too little
@@ -116,8 +116,7 @@ class Compaction:
         the configured number. `ask`: the language model, if there is one. Raises InvalidInput, and
         StoreError: then what is archived stays."""
         session = session_label(session_id)
-        kept = self._parts.sessions.keep_count if keep is None else keep
-        kept = checks.count(kept, "keep") if kept != 0 else 0
+        kept = self._parts.sessions.keep_count if keep is None else _checked_keep(keep)
         done = Compacted(session)
         async with self._one_at_a_time.hold([session]):
             await self._adopt(session)
@@ -138,19 +137,32 @@ class Compaction:
         return await self.compact(session_id, 0, ask=ask)
 
     def after_turn(self, session_id: str, order: int | None = None) -> None:
-        """Compact a session in the background if it has become long. `order`: of its last message,
-        if the caller knows it."""
-        settings = self._parts.sessions
-        if not settings.auto_compact or session_id in self._busy:
+        """In the background, compact a session that has become long, and give a record to one that
+        has become old. `order`: of its last message, if the caller knows it."""
+        if session_id in self._busy:
             return
-        # Orders have no gaps but for forgotten messages: usually this is all there is to do.
-        archived = last_consolidated(find_record(self._parts.index, session_id))
-        if order is not None and order - archived <= settings.memory_window:
-            return
-        if len(self._waiting(session_id)) > settings.memory_window:
+        record = find_record(self._parts.index, session_id)
+        needs_record = record is None and self._is_old(session_id)
+        if needs_record or self._is_long(session_id, record, order):
             self._busy.add(session_id)
             self._due.append(session_id)
             self._work.set()
+
+    def _is_old(self, session_id: str) -> bool:
+        """Whether a session lasts for longer than a day: its first messages may expire before it
+        ends, and only a record keeps when it began."""
+        began = self._parts.index.first_said(session_id)
+        return began is not None and self._parts.clock() - began > DAY
+
+    def _is_long(self, session_id: str, record: Memory | None, order: int | None = None) -> bool:
+        """Whether a session is to be compacted by itself."""
+        settings = self._parts.sessions
+        if not settings.auto_compact:
+            return False
+        # Orders have no gaps but for forgotten messages: usually this is all there is to do.
+        if order is not None and order - last_consolidated(record) <= settings.memory_window:
+            return False
+        return len(self._waiting(session_id)) > settings.memory_window
 
     async def run(self) -> None:
         """Compact the sessions that are due, side by side, until cancelled."""
@@ -164,7 +176,9 @@ class Compaction:
 
     async def _in_background(self, session_id: str) -> None:
         try:
-            await self.compact(session_id)
+            record = await self._records.ensure(session_id)
+            if self._is_long(session_id, record):
+                await self.compact(session_id)
         except Exception as exc:  # the next turn tries again
             code = exc.code if isinstance(exc, MemorydError) else type(exc).__name__
             log.warning("compaction_failed", code=code)
@@ -297,6 +311,10 @@ class Compaction:
         }
         fields: dict[str, Any] = {LAST_CONSOLIDATED: facts["upto"], CONSOLIDATED_AT: now}
         await self._records.change(session_id, marker=marker, **fields)
+
+
+def _checked_keep(value: object) -> int:
+    return 0 if value == 0 and not isinstance(value, bool) else checks.count(value, "keep")
 
 
 def _is_of(note: Memory, session_id: str) -> bool:

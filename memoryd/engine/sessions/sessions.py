@@ -4,7 +4,7 @@ An agent that keeps a continuous memory wakes and sleeps: each wake opens a sess
 first recall, each sleep closes it and consolidates it into one history entry and lasting facts. A
 session that was never put to sleep, because its agent was killed, is consolidated when the same
 identity wakes again. Sessions that nobody opened, such as those of a connection, work as well: they
-get a record once there is something to keep.
+get a record once there is something to keep, or when they last for longer than a day.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from memoryd.model import Memory
 
 log = structlog.get_logger()
 LEFT_OPEN = 3  # sessions without a sleep that a wake consolidates, newest first
-OLD = 86_400.0  # seconds after which a session without a record gets one
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +168,7 @@ class Sessions:
 
     async def compact(self, session_id: str, keep: int | None = None) -> Compacted:
         """Make an archive of all but the last `keep` messages of a session. Raises InvalidInput."""
-        least = None if keep is None else _checked_keep(keep)
-        return await self._compaction.compact(session_label(session_id), least)
+        return await self._compaction.compact(session_id, keep)
 
     async def rename(self, session_id: str, title: str) -> str:
         """Give a session a title. Raises InvalidInput."""
@@ -228,7 +226,3 @@ class Sessions:
             turns=max(last, last_consolidated(record)) + 1,
             markers=tuple(markers_of(record)),
         )
-
-
-def _checked_keep(value: object) -> int:
-    return 0 if value == 0 and not isinstance(value, bool) else checks.count(value, "keep")

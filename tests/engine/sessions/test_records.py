@@ -94,3 +94,26 @@ async def test_forgetting_a_session_forgets_its_record(engine: Engine) -> None:
     assert done.forgotten == 2
     await engine.forget_where(engine.selection(), everything=True)
     assert engine.count == 0
+
+
+async def test_a_session_that_nobody_opened_keeps_its_time_too(start: Start, clock: Clock) -> None:
+    """It lasts for days, and its first message goes before the last one comes."""
+    began = clock.now
+    async with start() as engine:
+        first = await engine.add_turn("user", "hello", "s")
+        clock.now += DAY / 2
+        await engine.add_turn("user", "still here", "s")
+        await settled(engine)
+        assert engine.records.find("s") is None  # most sessions need none
+        clock.now += DAY
+        await engine.add_turn("user", "and again", "s")
+        await settled(engine)
+        await engine.forget(first.memory.id)
+        read = await engine.sessions.read_session("s")
+        assert (read.facts.created_at, read.facts.markers) == (began, ())
+
+
+async def settled(engine: Engine) -> None:
+    """Until nothing is left to do in the background."""
+    while engine.compaction._busy:
+        await anyio.sleep(0)
