@@ -20,31 +20,11 @@ from memoryd.cli import daemon as cli_daemon
 from memoryd.cli import output
 from memoryd.cli.main import main
 from memoryd.cli.verbs import parser
-from tests.daemons import Daemon, ForkedDaemon
+from tests.daemons import Daemon
 from tests.processes import environment, is_running
 
 Capture = pytest.CaptureFixture[str]
 AGE = re.compile(r"\d+ s ago")  # goes on between two searches
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    running = ForkedDaemon(tmp_path_factory.mktemp("cli") / "data").start()
-    yield running
-    assert running.stop() == 0, running.log.read_text()
-
-
-@pytest.fixture
-def run(daemon: Daemon, capsys: Capture) -> Any:
-    """Run a verb on the daemon; what it printed. `fails` is the exit code that is expected."""
-
-    def verb(*words: str, fails: int = 0) -> str:
-        code = main([*words, "--socket", str(daemon.socket)])
-        said = capsys.readouterr()
-        assert code == fails, said.err
-        return said.out if code == 0 else said.err
-
-    return verb
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,16 +12,9 @@ import pytest
 from memoryd.cli import forget
 from memoryd.cli.forget import CONFIRMATION
 from memoryd.cli.main import main
-from tests.daemons import Daemon, ForkedDaemon, Lines
+from tests.daemons import Daemon, Lines
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    running = ForkedDaemon(tmp_path_factory.mktemp("forget") / "data").start()
-    yield running
-    assert running.stop() == 0, running.log.read_text()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from memoryd.cli.main import main
 from tests.daemons import Daemon, ForkedDaemon
 
 Capture = pytest.CaptureFixture[str]
@@ -22,17 +21,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     running.tool("store_memory", content=FACT)
     yield running
     assert running.stop() == 0, running.log.read_text()
-
-
-@pytest.fixture
-def run(daemon: Daemon, capsys: Capture) -> Any:
-    def verb(*words: str, fails: int = 0) -> str:
-        code = main([*words, "--socket", str(daemon.socket)])
-        said = capsys.readouterr()
-        assert code == fails, said.err
-        return said.out if code == 0 else said.err
-
-    return verb
 
 
 def test_explain_shows_what_a_prompt_would_get(run: Any) -> None:

@@ -26,19 +26,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     assert running.stop() == 0, running.log.read_text()
 
 
-@pytest.fixture
-def run(daemon: Daemon, capsys: Capture) -> Any:
-    """Run a verb on the daemon; what it printed. `fails` is the exit code that is expected."""
-
-    def verb(*words: str, fails: int = 0) -> str:
-        code = main([*words, "--socket", str(daemon.socket)])
-        said = capsys.readouterr()
-        assert code == fails, said.err
-        return said.out if code == 0 else said.err
-
-    return verb
-
-
 def names(said: str) -> list[str]:
     return [memory.get("name") for memory in json.loads(said)["memories"]]
 

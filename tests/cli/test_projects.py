@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from memoryd.cli.main import main
 from tests.checkouts import checkout
 from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import environment
@@ -27,19 +26,6 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     running = ForkedDaemon(tmp_path / "data").start()
     yield running
     assert running.stop() == 0, running.log.read_text()
-
-
-@pytest.fixture
-def run(daemon: Daemon, capsys: Capture) -> Any:
-    """Run a verb on the daemon; what it printed. `fails` is the exit code that is expected."""
-
-    def verb(*words: str, fails: int = 0) -> str:
-        code = main([*words, "--socket", str(daemon.socket)])
-        said = capsys.readouterr()
-        assert code == fails, said.err
-        return said.out if code == 0 else said.err
-
-    return verb
 
 
 @pytest.fixture

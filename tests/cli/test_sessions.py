@@ -5,34 +5,14 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from memoryd.cli.main import main
 from memoryd.client import SyncClient
-from tests.daemons import Daemon, ForkedDaemon
+from tests.daemons import Daemon
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    running = ForkedDaemon(tmp_path_factory.mktemp("sessions") / "data").start()
-    yield running
-    assert running.stop() == 0, running.log.read_text()
-
-
-@pytest.fixture
-def run(daemon: Daemon, capsys: Capture) -> Any:
-    def verb(*words: str, fails: int = 0) -> str:
-        code = main([*words, "--socket", str(daemon.socket)])
-        said = capsys.readouterr()
-        assert code == fails, said.err
-        return said.out if code == 0 else said.err
-
-    return verb
 
 
 def talk(daemon: Daemon, session: str, count: int) -> None:

@@ -163,8 +163,9 @@ class Recall:
         who = checked_identity(identity or text_of(record, IDENTITY))
         await self._durable.prepare()
         working_memory = await self._working_memory(who, asked)
-        recaps = await self._recaps(who, asked)
-        messages, hidden = self._messages(asked)
+        # Both by the same record: what is archived meanwhile is still shown as messages.
+        recaps = await self._recaps(who, asked, record)
+        messages, hidden = self._messages(asked, record)
         facts = await self._facts(asked)
         sections = await _worked(asked, _sections, facts, working_memory, recaps, messages, asked)
         warnings: tuple[str, ...] = ()
@@ -222,9 +223,8 @@ class Recall:
         memory = None if held.id is None else self._parts.index.get(held.id)
         return held if memory and self._pushable([memory], asked) else WorkingMemory(who)
 
-    async def _recaps(self, who: str, asked: Asked) -> Recaps:
+    async def _recaps(self, who: str, asked: Asked, record: Memory | None) -> Recaps:
         """Those of this session, newest last; else the newest of the session before."""
-        record = find_record(self._parts.index, asked.session_id)
         marked = (self._parts.index.get(str(one.get("archive_id"))) for one in markers_of(record))
         known = [memory for memory in marked if memory and is_archive(memory)]
         if found := self._pushable(known, asked):
@@ -242,11 +242,11 @@ class Recall:
                     return [memory]
         return []
 
-    def _messages(self, asked: Asked) -> tuple[list[Memory], int]:
+    def _messages(self, asked: Asked, record: Memory | None) -> tuple[list[Memory], int]:
         """The last messages that may be shown, newest first; and how many may not."""
         index, now = self._parts.index, self._parts.clock()
-        after = replay_after(find_record(index, asked.session_id))
-        alive = since_cleared(messages_of(index, asked.session_id, now, after=after))
+        said = messages_of(index, asked.session_id, now, after=replay_after(record))
+        alive = since_cleared(said)
         shown: list[Memory] = []
         hidden = 0
         for message in reversed(alive):

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from memoryd.engine.engine import Engine
 from memoryd.engine.memories import Memories
@@ -116,4 +117,4 @@ async def test_a_session_that_nobody_opened_keeps_its_time_too(start: Start, clo
 async def settled(engine: Engine) -> None:
     """Until nothing is left to do in the background."""
     while engine.compaction._busy:
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
