@@ -145,3 +145,15 @@ def _named_in(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value.partition(":")[0]
+
+
+def test_every_key_that_only_memoryd_writes_is_on_the_page() -> None:
+    from memoryd.fields import SYSTEM_KEYS
+
+    page = (ROOT / "docs" / "fields.md").read_text()
+    section = page.partition("## Written by memoryd")[2].partition("\n## ")[0]
+    assert set(SYSTEM_KEYS) == set(re.findall(r"`(\w+)`", _first_column(section)))
+
+
+def _first_column(table: str) -> str:
+    return "\n".join(row.split("|")[1] for row in table.splitlines() if row.startswith("| `"))
