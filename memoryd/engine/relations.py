@@ -139,12 +139,14 @@ async def _records(parts: Parts, memories: Iterable[Memory]) -> list[Record]:
 async def drop(parts: Parts, ids: list[str]) -> set[str]:
     """Delete memories; the ids that existed. The caller holds their locks and those of the ones
     that name them."""
-    # A digest says what the memory said, so it goes too.
+    # A digest says what the memory said, so it goes too, and first: a kill in between must not
+    # leave one that no longer names the memory.
     naming = map(parts.index.get, parts.index.relations.naming(ids))
-    digests = [memory.id for memory in naming if memory and is_digest(memory)]
-    # Relations first: a kill in between leaves no memory that is superseded by nothing.
-    await clean(parts, [*ids, *digests])
-    return await commits.drop(parts, [*ids, *digests]) & set(ids)
+    if digests := [memory.id for memory in naming if memory and is_digest(memory)]:
+        await commits.drop(parts, digests)
+    # Relations next: a kill in between leaves no memory that is superseded by nothing.
+    await clean(parts, ids)
+    return await commits.drop(parts, ids)
 
 
 async def clean(parts: Parts, ids: Iterable[str]) -> None:
