@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import anyio
@@ -27,6 +28,9 @@ from memoryd import __version__
 from memoryd.daemon_record import is_newer
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
+from memoryd.doors.page.app import Page
+from memoryd.doors.page.door import PageDoor
+from memoryd.doors.page.logins import Logins
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
@@ -44,7 +48,7 @@ from memoryd.places import (
     raise_file_limit,
     short_socket,
 )
-from memoryd.settings import Config
+from memoryd.settings import Config, DoorSettings
 from memoryd.systemd import ask_for_time, feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
 from memoryd.toolsets import parse_toolsets
@@ -97,6 +101,8 @@ class Daemon:
         self._server = McpServer(
             self._readiness, self._status, parse_toolsets(config.doors.toolsets)
         )
+        self._logins = Logins()
+        self._page = Page(self._server, self._logins)
         self._line_doors: list[LineDoor] = []
         self._stopping = anyio.Event()
         self._has_ended = False  # everything is closed; only threads may still run
@@ -151,24 +157,35 @@ class Daemon:
         self, tasks: anyio.abc.TaskGroup, listening: socket.socket, token: str
     ) -> None:
         doors = self._config.doors
+
+        async def open_web(settings: DoorSettings) -> int:
+            """Open an HTTP door; its port."""
+            port = bind_tcp(settings.http_host, settings.http_port)
+            given = (self._server, self._readiness, settings, self._tokens, self._page, port)
+            await tasks.start(serve_web, *given)
+            return int(port.getsockname()[1])
+
+        self._server.offer_page(PageDoor(doors, self._logins, open_web).new_link)
         await tasks.start(self._local_door(token).serve, listening)
-        if not (doors.tcp_port or doors.http_port):
-            return
-        forgets = Rate(doors.max_forgets_per_minute, seconds=60.0)  # for both doors together
-        tokens = read_tokens(*doors.token_files(self._config.memory.path), forgets)
         if doors.tcp_port:
             door = LineDoor(
                 self._server.lowlevel,
                 self._limits,
                 doors.max_connections,
-                tokens,
+                self._tokens,
                 max_unauthenticated=doors.max_unauthenticated,
             )
             self._line_doors.append(door)
             await tasks.start(door.serve, bind_tcp(doors.tcp_host, doors.tcp_port))
         if doors.http_port:
-            port = bind_tcp(doors.http_host, doors.http_port)
-            await tasks.start(serve_web, self._server, self._readiness, doors, tokens, port)
+            await open_web(doors)
+
+    @cached_property
+    def _tokens(self) -> Tokens:
+        """The tokens of the network doors; files are made for them once one of them opens."""
+        doors = self._config.doors
+        forgets = Rate(doors.max_forgets_per_minute, seconds=60.0)  # for both doors together
+        return read_tokens(*doors.token_files(self._config.memory.path), forgets)
 
     @property
     def _limits(self) -> Limits:
@@ -190,7 +207,7 @@ class Daemon:
     def _retire(self, version: str) -> bool:
         """End for a newer version, unless somebody but the one who asks is connected; whether it
         ends. Who uses HTTP is not known, so with that door it stays."""
-        busy = sum(door.connections for door in self._line_doors) > 1
+        busy = sum(door.connections for door in self._line_doors) > 1 or self._page.watching
         if busy or self._config.doors.http_port or self._stopping.is_set():
             return False
         if not is_newer(version, __version__):

@@ -48,7 +48,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "torch": "adapters/embed/sbert",
     "mcp": "doors/",
     "Stemmer": "engine/index/terms",
-    "starlette": "doors/web",
+    "starlette": ("doors/web", "doors/page"),
     "uvicorn": "doors/web",
     "yaml": ("config", "setup/syntax/yaml"),
 }

@@ -147,6 +147,10 @@ class OwnerClient(Client):
         answer = await self._tool("import_rows", given)
         return cast(list[dict[str, Any]], answer["outcomes"])
 
+    async def open_page(self) -> str:
+        """A link to the page that logs one browser in, for two minutes."""
+        return cast(str, (await self._tool("open_page", {}))["url"])
+
     async def backup(self) -> BackupResult:
         """Make a backup now."""
         return cast(BackupResult, await self._tool("backup", {}))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -43,6 +44,13 @@ UNKNOWN = "unknown"  # logged in place of a name that is no tool, which may be a
 RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
 
 
+class _OwnersCall:
+    """The context of a call that came by no protocol."""
+
+    request = None
+    meta = None
+
+
 class McpServer:
     """Tools, resources and prompt, independent of the door."""
 
@@ -70,6 +78,10 @@ class McpServer:
             on_completion=self._complete,
         )
 
+    def offer_page(self, new_link: Callable[[], Awaitable[str]]) -> None:
+        """Answer the operation `open_page` with a link of this function."""
+        self._tools.new_link = new_link
+
     async def drained(self) -> None:
         """Wait until no call is running."""
         while self._running:
@@ -85,38 +97,59 @@ class McpServer:
     async def _call_tool(
         self, ctx: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
+        async with self._counted(params.name) as call:
+            return await self._answer(params, ctx, call)
+
+    @asynccontextmanager
+    async def _counted(self, name: str) -> AsyncIterator[Call]:
+        """Time a call, and let a stop wait for it."""
         self._running += 1
-        name = params.name if self._tools.has(params.name) else UNKNOWN
         try:
-            with self.status.calls.timed(name) as call:
-                return await self._answer(params, ctx, call)
+            with self.status.calls.timed(name if self._tools.has(name) else UNKNOWN) as call:
+                yield call
         finally:
             self._running -= 1
             self._idle.set()
 
+    async def call_as_owner(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer of a tool or of an operation for the owner, for the page. Raises MemorydError.
+        The door must have checked that it is the owner's."""
+        async with self._counted(name) as call:
+            return await self._run(name, arguments, _OwnersCall(), call)
+
     async def _answer(
         self, params: types.CallToolRequestParams, ctx: Any, call: Call
     ) -> types.CallToolResult:
-        """The tool's answer or its error; `call` takes the outcome."""
+        """The tool's answer or its error."""
         try:
-            found = await self._tools.call(params.name, params.arguments, ctx)
+            found = await self._run(params.name, params.arguments, ctx, call)
         except UnknownTool as exc:
-            call.outcome = exc.code
             raise _protocol_error(types.INVALID_PARAMS, exc) from exc
         except MemorydError as exc:
-            told = exc
+            return _refusal(exc)
+        text = types.TextContent(type="text", text=json.dumps(found, ensure_ascii=False))
+        return types.CallToolResult(content=[text], structured_content=found)
+
+    async def _run(
+        self, name: str, arguments: dict[str, Any] | None, ctx: Any, call: Call
+    ) -> dict[str, Any]:
+        """The tool's answer; `call` takes the outcome. Raises MemorydError, whatever fails."""
+        try:
+            found = await self._tools.call(name, arguments, ctx)
+        except MemorydError as exc:
+            call.outcome = exc.code
+            raise
         except MemoryError as exc:
-            log.error("tool_failed", tool=params.name, error="MemoryError", at=_place(exc))
-            told = OutOfMemory()
+            log.error("tool_failed", tool=name, error="MemoryError", at=_place(exc))
+            told: MemorydError = OutOfMemory()
         except Exception as exc:
-            log.error("tool_failed", tool=params.name, error=type(exc).__name__, at=_place(exc))
+            log.error("tool_failed", tool=name, error=type(exc).__name__, at=_place(exc))
             told = MemorydError(f"memoryd failed with {type(exc).__name__}.")
         else:
             call.counts = _counts(found)
-            text = types.TextContent(type="text", text=json.dumps(found, ensure_ascii=False))
-            return types.CallToolResult(content=[text], structured_content=found)
+            return found
         call.outcome = told.code
-        return _refusal(told)
+        raise told
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[STATUS_RESOURCE])

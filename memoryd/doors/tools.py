@@ -36,6 +36,7 @@ ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
 LOCAL_CALLS = owner.CALLS | hooks.CALLS  # only on the local socket, never advertised
+OPEN_PAGE = "open_page"  # the same, and it works without the engine
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {
@@ -59,6 +60,7 @@ class Tools:
         """`default`: the toolsets of a client that asks for none."""
         self._readiness = readiness
         self._default = default
+        self.new_link: Callable[[], Awaitable[str]] | None = None  # to the page, if there is one
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         for name, arguments in UNLISTED.items():
             self._known[name] |= arguments
@@ -99,9 +101,8 @@ class Tools:
 
     def has(self, name: str) -> bool:
         """Whether there is a tool of this name, advertised or not."""
-        return any(
-            name in calls for calls in (self._calls, self._session_calls, self._calls_with_rights)
-        )
+        calls = (self._calls, self._session_calls, self._calls_with_rights, (OPEN_PAGE,))
+        return any(name in known for known in calls)
 
     def listed(self, ctx: Any) -> list[Tool]:
         """The tools that a client sees. Raises InvalidInput for a toolset that does not exist."""
@@ -109,6 +110,8 @@ class Tools:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
         """The tool's answer. Raises UnknownTool or another MemorydError."""
+        if name == OPEN_PAGE:
+            return await self._open_page(arguments or {})
         if name in LOCAL_CALLS:
             _check_local(name)
         else:
@@ -125,6 +128,14 @@ class Tools:
         if name in self._calls_with_rights:
             return await self._calls_with_rights[name](engine, given, rights_of(ctx))
         return await self._calls[name](engine, given)
+
+    async def _open_page(self, arguments: Mapping[str, Any]) -> Arguments:
+        """A link to the page that logs one browser in."""
+        _check_local(OPEN_PAGE)
+        self._given(OPEN_PAGE, arguments)
+        if self.new_link is None:
+            raise InvalidInput("This daemon serves no page.", code="page_unavailable")
+        return {"url": await self.new_link()}
 
     def _check_offered(self, name: str, ctx: Any) -> None:
         """Raises UnknownTool if there is no such tool, or its toolset was not asked for."""

@@ -21,6 +21,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.doors.lines import MAX_VALUES, BadLine, Connection, Limits, parse, values_in
+from memoryd.doors.page.app import Page
+from memoryd.doors.page.logins import Logins
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
@@ -184,7 +186,8 @@ async def stalls_over_http(path: Path, bodies: dict[str, bytes]) -> dict[str, fl
     config = Config(MemorySettings(path=path), embedding=EmbeddingSettings(backend="hash"))
     readiness, found = Readiness(), {}
     server = McpServer(readiness, Status(readiness, path))
-    app = web_app(server, readiness, config.doors, Tokens("token"), 80)
+    given = (Tokens("token"), Page(server, Logins()), 80)
+    app = web_app(server, readiness, config.doors, *given)
     headers = {
         "Authorization": "Bearer token",
         "Accept": "application/json, text/event-stream",

@@ -12,6 +12,8 @@ import pytest
 
 from memoryd.doors import sockets
 from memoryd.doors.lines import Limits
+from memoryd.doors.page.app import Page
+from memoryd.doors.page.logins import Logins
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
@@ -45,7 +47,8 @@ async def served(door: str, path: Path) -> AsyncIterator[int]:
             doors = DoorSettings(
                 max_connections=MAX_CONNECTIONS, max_unauthenticated=MAX_UNAUTHENTICATED
             )
-            await tasks.start(serve_web, server, readiness, doors, Tokens("token"), listening)
+            given = (Tokens("token"), Page(server, Logins()), listening)
+            await tasks.start(serve_web, server, readiness, doors, *given)
         yield port
         tasks.cancel_scope.cancel()
 

@@ -37,7 +37,9 @@ def add_daemon_verbs(verbs: Verbs) -> None:
         "--level", choices=values.LOG_LEVELS, metavar="LEVEL", help="only this level and above"
     )
     logs.add_argument("-f", "--follow", action="store_true", help="show new lines as they come")
-    add_json(start, restart, status, stop, logs)
+    dashboard = add(verbs, "dashboard", "dashboard:dashboard", "open the page in a browser")
+    dashboard.add_argument("--no-browser", action="store_true", help="only print the link")
+    add_json(start, restart, status, stop, logs, dashboard)
 
 
 def add_governing_verbs(verbs: Verbs) -> None:

@@ -1,6 +1,6 @@
-"""The HTTP door: MCP at /mcp, /health and /metrics. Token, Host and Origin are checked here for
-every path, because the protocol library checks them only for its own path and accepts any local
-port."""
+"""The HTTP door: MCP at /mcp, /health, /metrics and the page. Host, Origin and token are checked
+here for every path, because the protocol library checks them only for its own path and accepts any
+local port. The page checks a login of its own in place of the token."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse
-from starlette.routing import Route
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memoryd import __version__
 from memoryd.doors.limits import Rate, RateLimited, TooManyConnections, too_fast
+from memoryd.doors.page.app import PATH as PAGE
+from memoryd.doors.page.app import Page
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import NONE, Tokens
 from memoryd.doors.server import McpServer
@@ -34,7 +36,9 @@ from memoryd.hosts import hosts_served, origins_served
 from memoryd.settings import DoorSettings
 
 HOST_REFUSED = "This host is not served here. To serve it, name it in doors.http_allowed_hosts."
-OPEN_PATHS = ("/health",)  # without a token: tells only state and version
+OPEN_PATHS = ("/", "/health")  # without a token: tell only state and version
+TOKEN_REFUSED = "Send the token: Authorization: Bearer TOKEN."
+FULL = "There are too many connections already."
 PROMETHEUS = "text/plain; version=0.0.4"
 
 
@@ -77,13 +81,20 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in self._origins:
             return _refused(403, "origin_refused", "Pages of other sites may not call memoryd.")
-        if path not in OPEN_PATHS and self._tokens.rights(_token(headers)) is None:
-            return _refused(401, "token_refused", "Send the token: Authorization: Bearer TOKEN.")
-        if path not in OPEN_PATHS and AUTHENTICATE in scope and not scope[AUTHENTICATE]():
-            return _refused(503, TooManyConnections.code, "There are too many connections already.")
-        if path not in OPEN_PATHS and not self._rate.allows():
+        if path in OPEN_PATHS:
+            return None
+        if not is_page(path):
+            if self._tokens.rights(_token(headers)) is None:
+                return _refused(401, "token_refused", TOKEN_REFUSED)
+            if AUTHENTICATE in scope and not scope[AUTHENTICATE]():
+                return _refused(503, TooManyConnections.code, FULL)
+        if not self._rate.allows():
             return _refused(429, RateLimited.code, too_fast(self._max_calls_per_second).message)
         return None
+
+
+def is_page(path: str) -> bool:
+    return path == PAGE or path.startswith(f"{PAGE}/")
 
 
 def _token(headers: Headers) -> bytes:
@@ -110,7 +121,12 @@ class _Server(uvicorn.Server):
 
 
 def web_app(
-    server: McpServer, readiness: Readiness, doors: DoorSettings, tokens: Tokens, port: int
+    server: McpServer,
+    readiness: Readiness,
+    doors: DoorSettings,
+    tokens: Tokens,
+    page: Page,
+    port: int,
 ) -> ASGIApp:
     """The guarded application."""
 
@@ -120,8 +136,13 @@ def web_app(
     async def metrics(request: Request) -> PlainTextResponse:
         return PlainTextResponse(await server.status.metrics(), media_type=PROMETHEUS)
 
+    async def root(request: Request) -> RedirectResponse:
+        return RedirectResponse(f"{PAGE}/")
+
+    routes: list[Any] = [Route("/health", health), Route("/metrics", metrics), Route("/", root)]
+    routes.append(Mount(PAGE, app=page.app))
     app: Starlette = server.lowlevel.streamable_http_app(
-        custom_starlette_routes=[Route("/health", health), Route("/metrics", metrics)],
+        custom_starlette_routes=routes,
         max_request_body_size=doors.max_line_bytes,
         session_idle_timeout=doors.http_session_idle,
         max_sessions=None,  # see `Sessions`
@@ -138,12 +159,13 @@ async def serve_web(
     readiness: Readiness,
     doors: DoorSettings,
     tokens: Tokens,
+    page: Page,
     listening: socket.socket,
     *,
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; started once it listens."""
-    app = web_app(server, readiness, doors, tokens, listening.getsockname()[1])
+    app = web_app(server, readiness, doors, tokens, page, listening.getsockname()[1])
     config = uvicorn.Config(
         app,
         http=limited_protocol(doors.max_connections, doors.max_unauthenticated),

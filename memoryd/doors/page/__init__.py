@@ -1,0 +1,1 @@
+"""The page: what a person sees of the memories in a browser, and how the browser is let in."""
