@@ -118,7 +118,8 @@ class Page:
         return _answer({})
 
     async def _call(self, request: Request) -> Response:
-        """One call of a tool or an owner's operation, as `{tool, arguments}`."""
+        """One call of a tool or an owner's operation, as `{tool, arguments}`. A refusal of the tool
+        is an answer too, as everywhere in the protocol, so that a browser reports only faults."""
         if (refusal := self._refusal(request)) is not None:
             return refusal
         given = await _body(request)
@@ -128,9 +129,9 @@ class Page:
             return _refused(400, told)
         PEER.set(Peer(None, local=True, tools="all"))
         try:
-            return _answer(await self._server.call_as_owner(tool, arguments))
+            return _answer({"answer": await self._server.call_as_owner(tool, arguments)})
         except MemorydError as exc:
-            return _refused(400, exc)
+            return _refused(200, exc)
 
     def _refusal(self, request: Request) -> Response | None:
         """Why a request is not the owner's; None if it is."""
