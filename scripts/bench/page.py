@@ -101,7 +101,7 @@ def measure_typing(page: Page, base: str) -> dict[str, float]:
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Milliseconds of everything at this size."""
     anyio.run(fill, folder, list(records(count, time.time())))
-    program = next(found for name in PROGRAMS if (found := shutil.which(name)))
+    program = next(path for name in PROGRAMS if (path := shutil.which(name)))
     with daemon(folder) as command, sync_playwright() as playwright:
         found = {"search p99 without the page": search_p99(folder)}
         made = subprocess.run([*command, "dashboard", "--json"], check=True, capture_output=True)
