@@ -25,6 +25,7 @@ import structlog
 
 from memoryd import __version__
 from memoryd.daemon_record import is_newer
+from memoryd.doors.house import House
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
 from memoryd.doors.readiness import Readiness
@@ -95,7 +96,10 @@ class Daemon:
         self._readiness = Readiness()
         self._status = Status(self._readiness, config.memory.path)
         self._server = McpServer(
-            self._readiness, self._status, parse_toolsets(config.doors.toolsets)
+            self._readiness,
+            self._status,
+            parse_toolsets(config.doors.toolsets),
+            House(self._readiness, self._status, config.memory),
         )
         self._line_doors: list[LineDoor] = []
         self._stopping = anyio.Event()
