@@ -86,7 +86,7 @@ async def _read_memory(engine: Engine, given: Arguments) -> Arguments:
     return fields_of(found)
 
 
-async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
+async def import_memories(engine: Engine, given: Arguments) -> Arguments:
     """Import a batch concurrently; a refused memory does not stop the others."""
     memories = given.get("memories")
     if not isinstance(memories, list) or len(memories) > IMPORT_BATCH:
@@ -114,7 +114,7 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
     return {"outcomes": outcomes}
 
 
-async def _import_rows(engine: Engine, given: Arguments) -> Arguments:
+async def import_rows(engine: Engine, given: Arguments) -> Arguments:
     """Import rows of another program; see `engine.takeover`."""
     rows = given.get("rows")
     if not isinstance(rows, list) or len(rows) > IMPORT_BATCH:
@@ -137,14 +137,15 @@ def _taken_facts(taken: Taken) -> Arguments:
 
 
 async def _backup(engine: Engine, given: Arguments) -> Arguments:
-    return _backup_facts(await engine.backup(), engine)
+    return backup_facts(await engine.backup(), engine)
 
 
 async def _rescue(engine: Engine, given: Arguments) -> Arguments:
-    return _backup_facts(await engine.rescue(given.get("folder")), engine)
+    return backup_facts(await engine.rescue(given.get("folder")), engine)
 
 
-def _backup_facts(backup: Backup, engine: Engine) -> Arguments:
+def backup_facts(backup: Backup, engine: Engine) -> Arguments:
+    """A backup as clients read it."""
     at = render.moment(backup.created_at, engine.zone)
     return {
         "path": backup.path,
@@ -206,8 +207,8 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "forget_where": _forget_where,
     "export_memories": _export_memories,
     "read_memory": _read_memory,
-    "import_memories": _import_memories,
-    "import_rows": _import_rows,
+    "import_memories": import_memories,
+    "import_rows": import_rows,
     "backup": _backup,
     "rescue": _rescue,
     "sweep": _sweep,
