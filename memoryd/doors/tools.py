@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import hooks, manage, notes, owner, projects, render, session_tools
+from memoryd.doors import hooks, insight, manage, notes, owner, projects, render, session_tools
 from memoryd.doors.calls import note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
@@ -35,7 +35,9 @@ Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
-LOCAL_CALLS = owner.CALLS | hooks.CALLS  # only on the local socket, never advertised
+LOCAL_CALLS = (
+    owner.CALLS | hooks.CALLS | insight.CALLS
+)  # only on the local socket, never advertised
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {
@@ -62,7 +64,7 @@ class Tools:
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         for name, arguments in UNLISTED.items():
             self._known[name] |= arguments
-        self._known |= owner.ARGUMENTS | hooks.ARGUMENTS
+        self._known |= owner.ARGUMENTS | hooks.ARGUMENTS | insight.ARGUMENTS
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "store_memory": _store,
             "forget_memory": _forget,
