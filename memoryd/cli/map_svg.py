@@ -189,7 +189,7 @@ def _labels(labels: Sequence[MapLabel]) -> list[str]:
     most = max((label["count"] for label in labels), default=1)
     for label in sorted(labels, key=lambda label: -label["count"]):
         text = visible(label["text"])
-        size = 13 + 8 * math.sqrt(label["count"] / most)
+        size = 12 + 6 * math.sqrt(label["count"] / most)
         half = len(text) * size * 0.29
         left, right = MARGIN + half + 8, MARGIN + SIDE - half - 8
         x = min(max(MARGIN + label["x"] * SIDE / FULL, left), max(left, right))

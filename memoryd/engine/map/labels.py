@@ -32,7 +32,17 @@ MAX_TEXTS, MAX_CHARS = 150, 400  # of a group, and characters of each, that are 
 PAUSE_AFTER = 100  # texts, after which other threads get their turn
 WORDS = 3  # of a label
 LONGEST = 24  # characters of a word; longer ones are data
-WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+LEAST_SHARE = 0.03  # of the texts of a group that must have a word
+TAKEN = 0.3  # factor of a word that another label has
+WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+# What is left of "don't" and the like, and words of courtesy.
+CUT = frozenset(
+    "don doesn didn isn wasn aren weren couldn wouldn shouldn hasn haven hadn won ain bye wow yeah "
+    "hey awesome lot thing things something anything everything way always never even ever every "
+    "help looking look give take come back been had has too own same such other another "
+    "lets both few since until while because after before during without within".split()
+)
+QUIET = COMMON | CUT
 MASKED = re.compile(re.escape(MARK) + r"[^\]]*\]")
 
 
@@ -95,13 +105,13 @@ def sample(groups: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
 def words_of_groups(texts: Sequence[Sequence[str]]) -> list[str]:
     """By group, its telling words; "" if it has none."""
     read = [_Group(group) for group in texts]
-    in_groups = Counter(key for group in read for key in group.in_texts)
-    average = sum(group.total for group in read) / max(1, len(read))
+    in_all = sum((group.in_texts for group in read), Counter[str]())
+    average = in_all.total() / max(1, len(read))
     taken: set[str] = set()
     labels = [""] * len(read)
     # The largest first: of two groups about the same, it gets the better words.
     for number in sorted(range(len(read)), key=lambda n: -read[n].count):
-        keys = read[number].telling(in_groups, len(read), average, taken)
+        keys = read[number].telling(in_all, average, taken)
         taken |= set(keys)
         labels[number] = _harmless([read[number].shown(key) for key in keys])
     return labels
@@ -121,18 +131,15 @@ class _Group:
             for key, word in seen.items():
                 self._spellings.setdefault(key, Counter())[word] += 1
         self.count = len(texts)
-        self.total = self.in_texts.total()
 
-    def telling(
-        self, in_groups: Counter[str], groups: int, average: float, taken: set[str]
-    ) -> list[str]:
+    def telling(self, in_all: Counter[str], average: float, taken: set[str]) -> list[str]:
         """The keys of its words that tell most."""
-        least = 2 if self.count > 2 else 1
+        least = max(2, LEAST_SHARE * self.count) if self.count > 2 else 1
 
         def weight(key: str) -> float:
-            rarity = math.log(1 + groups / in_groups[key])
-            share = self.in_texts[key] * average / max(1, self.total)
-            return math.log1p(share) * rarity * (0.3 if key in taken else 1.0)
+            rarity = math.log(1 + average / in_all[key])
+            own = self.in_texts[key] / in_all[key]  # a word of all groups tells nothing
+            return self.in_texts[key] * rarity * own * (TAKEN if key in taken else 1.0)
 
         known = [key for key, count in self.in_texts.items() if count >= least]
         return sorted(known, key=lambda key: (-weight(key), key))[:WORDS]
@@ -149,8 +156,8 @@ def _words(text: str) -> Iterator[tuple[str, str]]:
             run = dense[0]
             yield from ((run[n : n + 2], run[n : n + 2]) for n in range(len(run) - 1))
             continue
-        folded = word.casefold().removesuffix("'s").removesuffix("\u2019s")
-        if 3 <= len(folded) <= LONGEST and folded not in COMMON:
+        folded = word.casefold()
+        if 3 <= len(folded) <= LONGEST and folded not in QUIET:
             yield stem(folded), folded if not word.isupper() else word
 
 
