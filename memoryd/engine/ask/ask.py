@@ -26,7 +26,7 @@ from memoryd.model import Hit, Page
 
 log = structlog.get_logger()
 LLM, EXTRACT = "llm", "extract"
-LIMIT, MAX_LIMIT = 5, 10  # memories that an answer cites
+LIMIT, MAX_LIMIT = 3, 10  # memories that an answer cites
 CLOSEST = 3  # memories that are shown where none answers
 MARGIN = 0.12  # a memory whose score is further below the best is not part of an extract
 NOTHING = "Memory holds nothing that answers this."
