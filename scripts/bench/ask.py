@@ -11,7 +11,7 @@ of the other sets and prompts of everyday work have none. For each set:
 - silent: of the questions without an answer, how many got none
 - ms: the median time of a question
 
-Run: .venv/bin/python -m scripts.bench.ask [FILE ...] [--data DIR] [--most N] [--margin X]
+Run: .venv/bin/python -m scripts.bench.ask [FILE ...] [--data DIR] [--most N]
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from typing import Any
 
 import anyio
 
-from memoryd.engine.ask import ask
 from memoryd.engine.engine import Engine
 from memoryd.logs import log_to_stderr
 from memoryd.settings import Config, LogSettings
@@ -113,9 +112,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=Path("../shared/data"))
     options.add_argument("--most", type=int, default=1500, help="memories of a pool")
     options.add_argument("--stores", type=int, default=2, help="conversations of a set")
-    options.add_argument("--margin", type=float, default=ask.MARGIN, help="below the best score")
     given = options.parse_args()
-    ask.MARGIN = given.margin
     log_to_stderr(LogSettings(level="error"))
     files = given.files or sorted(given.data.glob("*_dev.json"))
     if not files:
