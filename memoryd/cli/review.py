@@ -1,4 +1,7 @@
-"""The verb `review`: what needs a review, and a person's judgement of it."""
+"""The verb `review`: what needs a review, and a person's judgement of it.
+
+On a terminal the memories come one after the other, and a single key judges each.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ DONE = {
 def review(options: argparse.Namespace) -> int:
     """Judge a memory; without an action, show what needs a review."""
     if options.action is None:
-        return _show(options)
+        return _judge_all(options) if _asks(options) else _show(options)
     if options.memory is None:
         raise UsageError("ID_OR_NAME is missing.", hint="Run: memoryd review --help")
     done = asyncio.run(_review(options))
@@ -32,6 +35,21 @@ def review(options: argparse.Namespace) -> int:
     notes(done["warnings"])
     say(f"{DONE[options.action]} {done['id']}")
     return 0
+
+
+def _asks(options: argparse.Namespace) -> bool:
+    """Whether somebody is there to judge with keys."""
+    if options.json or options.list or options.cursor:
+        return False
+    from memoryd.cli.screen.keys import can_read_keys
+
+    return can_read_keys()
+
+
+def _judge_all(options: argparse.Namespace) -> int:
+    from memoryd.cli.review_keys import judge_all
+
+    return asyncio.run(judge_all(options))
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -51,7 +51,7 @@ class McpServer:
     ) -> None:
         """`toolsets`: those of a client that asks for none."""
         self._resources = Resources(readiness, status)
-        self._tools = Tools(readiness, toolsets)
+        self._tools = Tools(readiness, toolsets, status.calls)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()
@@ -98,6 +98,7 @@ class McpServer:
         self, params: types.CallToolRequestParams, ctx: Any, call: Call
     ) -> types.CallToolResult:
         """The tool's answer or its error; `call` takes the outcome."""
+        call.session = _text((params.arguments or {}).get("session_id"))
         try:
             found = await self._tools.call(params.name, params.arguments, ctx)
         except UnknownTool as exc:
@@ -112,7 +113,8 @@ class McpServer:
             log.error("tool_failed", tool=params.name, error=type(exc).__name__, at=_place(exc))
             told = MemorydError(f"memoryd failed with {type(exc).__name__}.")
         else:
-            call.counts = _counts(found)
+            call.counts, call.ids = _counts(found), _ids(found)
+            call.session = _text(found.get("session_id")) or call.session
             text = types.TextContent(type="text", text=json.dumps(found, ensure_ascii=False))
             return types.CallToolResult(content=[text], structured_content=found)
         call.outcome = told.code
@@ -171,6 +173,17 @@ class McpServer:
 def _counts(answer: dict[str, Any]) -> dict[str, int]:
     """The lengths of the lists in an answer, for the log."""
     return {key: len(value) for key, value in answer.items() if isinstance(value, list)}
+
+
+def _ids(answer: dict[str, Any]) -> list[str]:
+    """The ids of the memories that an answer stored or found."""
+    found = answer.get("results", answer.get("memories", [answer]))
+    ids = (one.get("id") for one in found if isinstance(one, dict)) if found else ()
+    return [id for id in ids if isinstance(id, str)]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _place(exc: Exception) -> str:

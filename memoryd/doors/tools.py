@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import hooks, manage, notes, owner, projects, render, session_tools
-from memoryd.doors.calls import note_steps
+from memoryd.doors import hooks, manage, notes, owner, projects, recent, render, session_tools
+from memoryd.doors.calls import CallLog, note_steps
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
 from memoryd.doors.schemas import TOOLS, TOOLSET_OF
@@ -35,7 +36,8 @@ Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
-LOCAL_CALLS = owner.CALLS | hooks.CALLS  # only on the local socket, never advertised
+# Only on the local socket, never advertised.
+LOCAL_CALLS = {*owner.CALLS, *hooks.CALLS, recent.NAME}
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {
@@ -55,14 +57,14 @@ class UnknownTool(InvalidInput):
 class Tools:
     """Every tool by name."""
 
-    def __init__(self, readiness: Readiness, default: Sequence[str]) -> None:
+    def __init__(self, readiness: Readiness, default: Sequence[str], calls: CallLog) -> None:
         """`default`: the toolsets of a client that asks for none."""
         self._readiness = readiness
         self._default = default
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         for name, arguments in UNLISTED.items():
             self._known[name] |= arguments
-        self._known |= owner.ARGUMENTS | hooks.ARGUMENTS
+        self._known |= owner.ARGUMENTS | hooks.ARGUMENTS | {recent.NAME: recent.ARGUMENTS}
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "store_memory": _store,
             "forget_memory": _forget,
@@ -73,7 +75,9 @@ class Tools:
             "read_notes": notes.read_notes,
             "list_sessions": session_tools.list_sessions,
             "working_memory": session_tools.working_memory,
-            **LOCAL_CALLS,
+            **owner.CALLS,
+            **hooks.CALLS,
+            recent.NAME: partial(recent.recent_calls, calls),
         }
         self._calls_with_rights: dict[
             str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]

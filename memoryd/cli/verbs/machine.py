@@ -37,7 +37,13 @@ def add_daemon_verbs(verbs: Verbs) -> None:
         "--level", choices=values.LOG_LEVELS, metavar="LEVEL", help="only this level and above"
     )
     logs.add_argument("-f", "--follow", action="store_true", help="show new lines as they come")
-    add_json(start, restart, status, stop, logs)
+    top = add(verbs, "top", "top:top", "watch calls, latencies and sessions as they happen")
+    top.add_argument("--once", action="store_true", help="one snapshot, as in a pipe")
+    top.add_argument(
+        "--interval", type=values.interval, default=1.0, metavar="SECONDS", help="1 without it"
+    )
+    top.add_argument("--text", action="store_true", help="with the memories stored and found")
+    add_json(start, restart, status, stop, logs, top)
 
 
 def add_governing_verbs(verbs: Verbs) -> None:

@@ -91,11 +91,12 @@ def add_review(verbs: Verbs) -> None:
         choices=("confirm", "correct", "reject", "flag"),
         metavar="ACTION",
         help="confirm: it is right; correct: --content is right; reject: forget it; flag: review it"
-        " later; without one, show what needs a review",
+        " later; without one, judge with single keys on a terminal, else a list",
     )
     review.add_argument("memory", metavar="ID_OR_NAME", nargs="?")
     review.add_argument("--content", metavar="TEXT", help="the right text; - reads it from stdin")
     review.add_argument("--reason", metavar="TEXT", help="why it should be reviewed")
+    review.add_argument("--list", action="store_true", help="only show them, also on a terminal")
     review.add_argument("--limit", type=values.whole, metavar="N", help="how many on a page")
     review.add_argument("--cursor", metavar="TEXT", help="where the next page begins")
     add_json(review)
