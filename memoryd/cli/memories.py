@@ -24,6 +24,7 @@ from memoryd.cli.output import (
     remaining,
     rows,
     say,
+    say_fitted,
     say_json,
     terminal_width,
 )
@@ -60,7 +61,7 @@ def search(options: argparse.Namespace) -> int:
     notes(page["warnings"])
     now = datetime.now(UTC)
     for hit in page["results"]:
-        say("  ".join((paint(f"{hit['score']:.2f}", BOLD), heading(hit, now))))
+        say_fitted("  ".join((paint(f"{hit['score']:.2f}", BOLD), heading(hit, now))))
         for line in excerpt(hit.get("passage", hit["content"])):
             say(INDENT + line)
         if more := len(hit.get("similar", ())):

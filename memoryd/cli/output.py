@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from memoryd.errors import MemorydError
 from memoryd.sanitize import visible
 
 BOLD, DIM, RED, GREEN, YELLOW, BLUE, CYAN = "1", "2", "31", "32", "33", "34", "36"
+RESET = "\x1b[0m"
 TYPE_STYLES = {"fact": GREEN, "conversation": BLUE, "context": YELLOW}
 UNITS = ((86_400, "day"), (3600, "h"), (60, "min"), (1, "s"))
 PIPE_WIDTH = 100  # columns of an excerpt where there is no terminal
@@ -63,7 +65,7 @@ def error_facts(exc: MemorydError) -> dict[str, str]:
 
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     """Text in a style, if the stream (stdout without one) is a terminal with colours."""
-    return f"\x1b[{style}m{text}\x1b[0m" if has_colours(stream) else text
+    return f"\x1b[{style}m{text}{RESET}" if has_colours(stream) else text
 
 
 def has_colours(stream: TextIO | None = None) -> bool:
@@ -81,6 +83,26 @@ def is_terminal() -> bool:
 def terminal_width() -> int:
     """Columns of the terminal; of a pipe PIPE_WIDTH."""
     return shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
+
+
+def say_fitted(text: str) -> None:
+    """Write a line; on a terminal it is cut to the width, so that it stays one line."""
+    say(fitted(text, terminal_width()) if is_terminal() else text)
+
+
+def fitted(text: str, width: int) -> str:
+    """Painted text of at most so many visible characters."""
+    parts = re.split("(\x1b\\[[0-9;]*m)", text)  # every second one is a style
+    if sum(map(len, parts[::2])) <= width:
+        return text
+    left, shown = width - 1, []
+    for place, part in enumerate(parts):
+        is_style = place % 2 == 1
+        shown.append(part if is_style else part[:left])
+        left -= 0 if is_style else len(shown[-1])
+        if left <= 0 and not is_style:
+            break
+    return "".join(shown) + "…" + (RESET if len(parts) > 1 else "")
 
 
 def clean(text: str) -> str:

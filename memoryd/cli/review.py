@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from memoryd.cli.memories import INDENT, connect, excerpt, heading, notes, stdin_text
 from memoryd.cli.options import UsageError
-from memoryd.cli.output import clean, counted, say, say_json
+from memoryd.cli.output import clean, counted, say, say_fitted, say_json
 from memoryd.client.types import Listed, Reviewed
 
 DONE = {
@@ -59,7 +59,7 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     now = datetime.now(UTC)
     for memory in page["memories"]:
-        say(heading(memory, now))
+        say_fitted(heading(memory, now))
         for line in excerpt(memory["content"]):
             say(INDENT + line)
         say(f"{INDENT}Why: {clean(str(memory['metadata'].get('review_reason', 'not said')))}")

@@ -14,7 +14,17 @@ from textwrap import wrap
 from memoryd.cli.edit import drafted, edited, editor, run_editor
 from memoryd.cli.forget import connect
 from memoryd.cli.memories import INDENT, heading
-from memoryd.cli.output import BOLD, DIM, YELLOW, clean, complain, paint, say, terminal_width
+from memoryd.cli.output import (
+    BOLD,
+    DIM,
+    YELLOW,
+    clean,
+    complain,
+    paint,
+    say,
+    say_fitted,
+    terminal_width,
+)
 from memoryd.cli.screen.keys import END, Keys
 from memoryd.client import Client
 from memoryd.client.owner import OwnerClient
@@ -153,7 +163,7 @@ class Judge:
 
 
 def _tell(memory: Memory, place: int, total: int) -> None:
-    say(f"{paint(f'{place}/{total}', BOLD)}  {heading(memory, datetime.now(UTC))}")
+    say_fitted(f"{paint(f'{place}/{total}', BOLD)}  {heading(memory, datetime.now(UTC))}")
     width = max(terminal_width() - len(INDENT), 20)
     for line in clean(memory["content"]).splitlines():
         for part in wrap(line, width) or [""]:

@@ -20,6 +20,7 @@ from memoryd.cli.output import (
     minute,
     paint,
     say,
+    say_fitted,
     say_json,
 )
 from memoryd.client import Client
@@ -67,7 +68,7 @@ def list_sessions(options: argparse.Namespace) -> int:
         return 0
     now = datetime.now(UTC)
     for session in page["sessions"]:
-        say(_line(session, now))
+        say_fitted(_line(session, now))
     say(f"{_counted(page['total'], 'session')}.")
     return 0
 

@@ -41,14 +41,18 @@ def rendered(view: View) -> RenderableType:
 
 
 def _table(section: Section) -> Table:
+    """Every column as wide as it needs but the last one, which is cut at the terminal's edge."""
     table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
-    for name in section.columns:
-        is_right = name.endswith(">")
+    columns = zip(section.columns, zip(*section.rows, strict=True), strict=True)
+    last = len(section.columns) - 1
+    for place, (name, cells) in enumerate(columns):
+        is_right, title = name.endswith(">"), name.rstrip(">")
         table.add_column(
-            Text(name.rstrip(">")),
+            Text(title),
             justify="right" if is_right else "left",
             no_wrap=True,
             overflow="ellipsis",
+            min_width=None if place == last else max(map(len, (title, *cells))),
         )
     for row in section.rows:
         table.add_row(*map(Text, row))

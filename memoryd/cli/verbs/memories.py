@@ -159,6 +159,9 @@ def add_session_verbs(verbs: Verbs) -> None:
         verb.add_argument(
             "--max-tokens", type=values.whole, metavar="N", help="size of the whole answer"
         )
+    log = add(verbs, "chat-log", "chat_log:chat_log", "show a session as a conversation")
+    log.add_argument("session", metavar="SESSION", help="its id or title, or how one begins")
+    log.add_argument("--limit", type=values.count, metavar="N", help="only the last messages")
     working = add(
         verbs, "working-memory", "sessions:working_memory", "show what an agent has in mind"
     )
@@ -171,7 +174,7 @@ def add_session_verbs(verbs: Verbs) -> None:
         (working, "whose; without it, default"),
     ):
         verb.add_argument("--identity", metavar="NAME", help=text)
-    add_json(recall, brief, sessions, listed, read, rename, compact, wake, sleep, working)
+    add_json(recall, brief, sessions, listed, read, rename, compact, wake, sleep, log, working)
 
 
 def add_project_verbs(verbs: Verbs) -> None:
