@@ -147,6 +147,20 @@ def add_machine_verbs(verbs: Verbs) -> None:
     doctor = add(verbs, "doctor", "doctor:doctor", "find what is wrong and say how to repair it")
     doctor.add_argument("--fix", action="store_true", help="repair what can be repaired")
     version = add(verbs, "version", "start:version", "show the versions of memoryd")
+    shells = add(verbs, "completion", "completion.verb:completion", "print a completion script")
+    shells.add_argument(
+        "shell",
+        nargs="?",
+        choices=("bash", "zsh", "fish"),
+        metavar="SHELL",
+        help="bash, zsh or fish",
+    )
+    shells.add_argument(
+        "--list",
+        choices=("memories", "notes", "projects", "sessions"),
+        metavar="NAMES",
+        help="only print these names, as the scripts do: memories, notes, projects or sessions",
+    )
     add_json(plugin, config, service, doctor, version)
 
 
