@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NotRequired, TypedDict, cast
 
 from memoryd.client.client import Client
@@ -211,6 +212,12 @@ class OwnerClient(Client):
     async def explain_push(self, prompt: str, **options: Any) -> ExplainedPush:
         """What a prompt would get by the hook of a client, and why not more."""
         return cast(ExplainedPush, await self._tool("explain_push", {"prompt": prompt, **options}))
+
+    async def hook(self, event: str, payload: dict[str, Any], project: str) -> str:
+        """What the hook of Claude Code prints at an event in a project."""
+        given = {"event": event, "payload": json.dumps(payload), "project": project}
+        given |= {"client": "claude-code"}
+        return cast(str, (await self._tool("hook", given))["output"])
 
     async def list_pushes(
         self, session_id: str | None = None, limit: int | None = None

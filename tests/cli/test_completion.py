@@ -115,7 +115,7 @@ class Zsh:
         self._type("unsetopt zle_bracketed_paste; autoload -U compinit; compinit -u -D\n")
         self._type("source ./script.zsh; LISTMAX=10000; zstyle ':completion:*' list-grouped no\n")
         # Lists the candidates one a line, and nothing else.
-        self._type("_capture() { compadd() { local -a found; builtin compadd -O found \"$@\"; ")
+        self._type('_capture() { compadd() { local -a found; builtin compadd -O found "$@"; ')
         self._type('print -rl -- $found >> found.txt; builtin compadd "$@" }; _main_complete }\n')
         self._type("zle -C capture complete-word _capture; bindkey '^T' capture\n")
         # Typed in two parts, so that only the prompt is the whole word, not the echo of this line.

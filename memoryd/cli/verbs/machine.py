@@ -161,7 +161,12 @@ def add_machine_verbs(verbs: Verbs) -> None:
         metavar="NAMES",
         help="only print these names, as the scripts do: memories, notes, projects or sessions",
     )
-    add_json(plugin, config, service, doctor, version)
+    demo = add(verbs, "demo", "demo.verb:demo", "make invented memories to try things on")
+    demo.add_argument(
+        "--memories", type=values.whole, metavar="N", help="more of them, up to 100000"
+    )
+    demo.add_argument("--remove", action="store_true", help="delete the demo with its directory")
+    add_json(plugin, config, service, doctor, version, demo)
 
 
 def add_setup(verbs: Verbs) -> None:
