@@ -177,8 +177,9 @@ def _counts(answer: dict[str, Any]) -> dict[str, int]:
 
 def _ids(answer: dict[str, Any]) -> list[str]:
     """The ids of the memories that an answer stored or found."""
-    found = answer.get("results", answer.get("memories", [answer]))
-    ids = (one.get("id") for one in found if isinstance(one, dict)) if found else ()
+    found = answer.get("results", answer.get("memories"))
+    shown = found if isinstance(found, list) else [answer]
+    ids = (one.get("id") for one in shown if isinstance(one, dict))
     return [id for id in ids if isinstance(id, str)]
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +16,7 @@ from memoryd.cli.main import main
 from memoryd.cli.verbs import parser
 from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import environment
+from tests.terminal import Terminal
 
 SECONDS = 30.0  # for a shell to answer, on a machine however busy
 Complete = Callable[[str], list[str]]
@@ -108,40 +106,26 @@ class Zsh:
     READY, LISTED = "READY>", "LISTED"
 
     def __init__(self, home: Path, env: dict[str, str]) -> None:
-        self.pid, self.terminal = pty.fork()
-        if not self.pid:
-            os.chdir(home)
-            os.execvpe("zsh", ["zsh", "-f", "-i"], env)
-        self._type("unsetopt zle_bracketed_paste; autoload -U compinit; compinit -u -D\n")
-        self._type("source ./script.zsh; LISTMAX=10000; zstyle ':completion:*' list-grouped no\n")
-        # Lists the candidates one a line, and nothing else.
-        self._type('_capture() { compadd() { local -a found; builtin compadd -O found "$@"; ')
-        self._type('print -rl -- $found >> found.txt; builtin compadd "$@" }; _main_complete }\n')
-        self._type("zle -C capture complete-word _capture; bindkey '^T' capture\n")
+        self._found = home / "found.txt"
+        self._found.unlink(missing_ok=True)
+        self._terminal = Terminal(["zsh", "-f", "-i"], env, folder=home)
+        self._terminal.type("autoload -U compinit; compinit -u -D; source ./script.zsh\n")
+        # Writes the candidates to a file, one a line.
+        self._terminal.type("_capture() { compadd() { local -a found; builtin compadd -O found ")
+        self._terminal.type('"$@"; print -rl -- $found >> found.txt; builtin compadd "$@" }; ')
+        self._terminal.type("_main_complete }; zle -C capture complete-word _capture\n")
         # Typed in two parts, so that only the prompt is the whole word, not the echo of this line.
-        self._type(f"rm -f found.txt; PS1='{self.READY[:2]}''{self.READY[2:]}'\n")
-        self._wait(self.READY)
+        start = f"bindkey '^T' capture; PS1='{self.READY[:2]}''{self.READY[2:]}'\n"
+        self._terminal.type(start)
+        self._terminal.wait(self.READY)
 
     def complete(self, line: str) -> list[str]:
-        found = Path(f"/proc/{self.pid}/cwd/found.txt").resolve()
-        self._type(line + "\x14")
-        self._type(f"\x15print {self.LISTED[:2]}''{self.LISTED[2:]}\n")
-        self._wait(self.LISTED)
-        os.close(self.terminal)
-        os.waitpid(self.pid, 0)
-        listed = found.read_text().splitlines() if found.exists() else []
-        found.unlink(missing_ok=True)
+        self._terminal.type(line + "\x14")
+        self._terminal.type(f"\x15print {self.LISTED[:2]}''{self.LISTED[2:]}\n")
+        self._terminal.wait(self.LISTED)
+        self._terminal.close()
+        listed = self._found.read_text().splitlines() if self._found.exists() else []
         return [text for text in dict.fromkeys(listed) if text]
-
-    def _type(self, text: str) -> None:
-        os.write(self.terminal, text.encode())
-
-    def _wait(self, text: str) -> None:
-        seen, until = "", time.monotonic() + SECONDS
-        while text not in seen:
-            assert time.monotonic() < until, seen
-            if select.select([self.terminal], [], [], 1)[0]:
-                seen += os.read(self.terminal, 65536).decode(errors="replace")
 
 
 @pytest.fixture(params=["bash", "fish", "zsh"])

@@ -100,7 +100,8 @@ def _flag(flag: Flag) -> str:
     names = " ".join(
         f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names
     )
-    value = "" if flag.value is None else f" -r {_offered(flag.value)}".rstrip()
+    takes = "-r" if flag.value == FILES else "-x"  # -x: no files beside what is offered
+    value = "" if flag.value is None else f" {takes} {_offered(flag.value)}".rstrip()
     return f"{names}{value} -d {_quoted(flag.help)}"
 
 

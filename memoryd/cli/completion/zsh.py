@@ -104,7 +104,7 @@ def _action(value: str) -> str:
         return f"({value.removeprefix(WORDS)})"
     if value.startswith(NAMES):
         return f"{{_memoryd_names {value.removeprefix(NAMES)}}}"
-    return {FILES: "_files", FOLDERS: "_files -/"}.get(value, "")
+    return {FILES: "_files", FOLDERS: "_path_files -/"}.get(value, "")
 
 
 def _escaped(text: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from memoryd.errors import InvalidInput
 
+ESCAPE = "\x1b"
 END = ""  # the key of a terminal that was closed
 READ_BYTES = 32  # more than the longest sequence of one key
 
@@ -28,6 +30,7 @@ class Keys:
             raise InvalidInput("There is no terminal to read keys from.", code="terminal_missing")
         self._handle = sys.stdin.fileno()
         self._before: list[Any] = []
+        self._pressed: deque[str] = deque()  # keys that came together with an earlier one
 
     def __enter__(self) -> Keys:
         import termios
@@ -54,6 +57,8 @@ class Keys:
 
     async def next(self, seconds: float | None = None) -> str | None:
         """The next key; None after so many seconds, END if the terminal was closed."""
+        if self._pressed:
+            return self._pressed.popleft()
         loop = asyncio.get_running_loop()
         pressed: asyncio.Future[str] = loop.create_future()
         loop.add_reader(self._handle, self._read, pressed)
@@ -71,4 +76,9 @@ class Keys:
             found = os.read(self._handle, READ_BYTES)
         except OSError:  # the terminal is gone
             found = b""
-        pressed.set_result(found.decode(errors="replace"))
+        text = found.decode(errors="replace")
+        if text.startswith(ESCAPE):  # a special key sends several characters
+            pressed.set_result(text)
+        else:
+            pressed.set_result(text[:1])
+            self._pressed.extend(text[1:])
