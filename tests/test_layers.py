@@ -50,6 +50,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "Stemmer": "engine/index/terms",
     "starlette": ("doors/web", "doors/page"),
     "uvicorn": "doors/web",
+    "rich": "cli/screen/",
     "yaml": ("config", "setup/syntax/yaml"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NotRequired, TypedDict, cast
 
 from memoryd.client.client import Client
@@ -102,6 +103,39 @@ class ListedPushes(TypedDict):
     tokens: int
 
 
+class RecentCall(TypedDict):
+    """A call that has ended; `number` counts the calls since the daemon started. `ids`: the first
+    of the memories that it stored or found."""
+
+    number: int
+    at: str
+    tool: str
+    ms: float
+    outcome: str
+    counts: dict[str, int]
+    session_id: str | None
+    ids: list[str]
+
+
+class RecentSession(TypedDict):
+    """One of the latest sessions."""
+
+    session_id: str
+    identity: str | None
+    last_at: str | None
+    messages: int
+    open: bool
+
+
+class RecentCalls(TypedDict):
+    """The latest calls, newest first, and the latest sessions. `texts`: by id, if asked for."""
+
+    calls: list[RecentCall]
+    sessions: list[RecentSession]
+    total_sessions: int
+    texts: NotRequired[dict[str, str]]
+
+
 class OwnerClient(Client):
     """`Client` with the calls that agents do not see."""
 
@@ -183,9 +217,21 @@ class OwnerClient(Client):
         """What a prompt would get by the hook of a client, and why not more."""
         return cast(ExplainedPush, await self._tool("explain_push", {"prompt": prompt, **options}))
 
+    async def hook(self, event: str, payload: dict[str, Any], project: str) -> str:
+        """What the hook of Claude Code prints at an event in a project."""
+        given = {"event": event, "payload": json.dumps(payload), "project": project}
+        given |= {"client": "claude-code"}
+        return cast(str, (await self._tool("hook", given))["output"])
+
     async def list_pushes(
         self, session_id: str | None = None, limit: int | None = None
     ) -> ListedPushes:
         """What hooks put into prompts, newest first."""
         given = {"session_id": session_id, "limit": limit}
         return cast(ListedPushes, await self._tool("list_pushes", given))
+
+    async def recent_calls(self, limit: int | None = None, *, texts: bool = False) -> RecentCalls:
+        """The latest calls of all clients; with `texts` also the beginning of each memory that
+        they name. What was asked is not kept."""
+        given = {"limit": limit, "texts": texts}
+        return cast(RecentCalls, await self._tool("recent_calls", given))

@@ -90,7 +90,8 @@ class Tools:
             "read_notes": notes.read_notes,
             "list_sessions": session_tools.list_sessions,
             "working_memory": session_tools.working_memory,
-            **LOCAL_CALLS,
+            **owner.CALLS,
+            **hooks.CALLS,
         }
         self._calls_with_rights: dict[
             str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]
