@@ -26,7 +26,7 @@ from memoryd.cli.progress import Progress
 from memoryd.cli.target import settings
 from memoryd.errors import InvalidInput
 from memoryd.imports import mempalace
-from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, recognised
+from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, is_unknown, recognised
 from memoryd.imports.rows import Found, Row, Skipped
 
 BATCH_ROWS, BATCH_CHARS = 64, 256_000  # of one call; the daemon limits the size of a message
@@ -55,7 +55,7 @@ def import_product(options: argparse.Namespace) -> int | None:
     path = Path(options.file).expanduser()
     found = recognised(path, options.format)
     if found is None:
-        if path.is_dir():
+        if path.is_dir() or (options.format is None and is_unknown(path)):
             raise _unknown(path)
         return None
     if options.trust_vectors:
@@ -73,7 +73,8 @@ def _unknown(path: Path) -> InvalidInput:
     return InvalidInput(
         f"Nothing that can be imported was recognised in {path}.",
         code="format_unknown",
-        hint=f"Name a file in it. Known are exports of memoryd, and: {', '.join(FORMATS)}.",
+        hint=("Name a file in it. " if path.is_dir() else "")
+        + f"Known are exports of memoryd, lists in Markdown, and: {', '.join(FORMATS)}.",
     )
 
 

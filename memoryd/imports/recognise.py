@@ -26,6 +26,7 @@ from memoryd.imports import (
     server_memory,
 )
 from memoryd.imports.bundle import Bundle, is_zip
+from memoryd.imports.json_stream import first_item
 from memoryd.imports.rows import Found
 from memoryd.imports.sqlite_file import is_database, open_database
 from memoryd.imports.text_files import opened
@@ -33,6 +34,10 @@ from memoryd.imports.text_files import opened
 CHROMA = "chroma"  # a directory of ChromaDB, which another process reads
 DATABASE = "chroma.sqlite3"
 PEEK = 100  # bytes at the beginning of a file
+BEGINNING = 1 << 16  # bytes that decide whether a file is a text
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+TEXT_ENDINGS = (".md", ".markdown", ".mdc", ".txt", ".jsonl", ".json", "")
+ITEM = re.compile(rb"^ {0,3}[-*+] +\S", re.M)  # of a list in Markdown
 OWN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"memoryd"\s*:')  # the first line of an export
 
 
@@ -142,6 +147,26 @@ def _is_own(path: Path) -> bool:
     with opened(path, named=True) as file:
         start = file.read(PEEK)
     return start.startswith(GZIP_MAGIC) or OWN.match(start) is not None
+
+
+def is_unknown(path: Path) -> bool:
+    """Whether a file is surely none that memoryd or a person wrote for an import: neither an export
+    nor a text. One that is damaged is not unknown; its reader says what is wrong."""
+    if _is_own(path):
+        return False
+    with opened(path, named=True) as file:
+        start = file.read(BEGINNING)
+        if b"\0" in start:
+            return True
+        if not start.removeprefix(BYTE_ORDER_MARK).lstrip().startswith((b"{", b"[")):
+            return path.suffix.lower() not in TEXT_ENDINGS and not ITEM.search(start)
+        file.seek(0)
+        first = first_item(file, path.name, ("memories",))
+        file.seek(0)
+        whole = first_item(file, path.name)
+    if first is None:  # no list, or an empty one
+        return isinstance(whole, dict) and "memories" not in whole
+    return isinstance(first, dict) and "content" not in first
 
 
 def _chroma(path: Path) -> Recognised:

@@ -13,6 +13,7 @@ from memoryd.formats import claude_md
 from memoryd.ports import BlockFiles
 
 ATTEMPTS = 5  # at a file that another program changes at the same time
+DAMAGED, UNWRITABLE = "block_damaged", "block_unwritable"
 GIVE_UP = "or run: memoryd mirror --no-block FILE"
 
 
@@ -115,17 +116,18 @@ def _troubles(path: str) -> Iterator[None]:
         yield
     except UnicodeError as exc:
         message = f"{path} is not UTF-8 text."
-        raise MirrorError(message, code="block_unwritable", hint="Convert it first.") from exc
+        raise MirrorError(message, code=UNWRITABLE, hint="Convert it first.") from exc
     except ValueError as exc:
         line, sentence = exc.args
         raise MirrorError(
             f"{path}, line {line}: {sentence}.",
-            code="block_damaged",
+            code=DAMAGED,
             hint="Repair the markers, or delete them. The file was not changed.",
         ) from exc
     except OSError as exc:
+        why = str(exc.strerror or exc)
         raise MirrorError(
-            f"{path} cannot be read or written: {exc.strerror or exc}.",
-            code="block_unwritable",
+            f"{why}." if isinstance(exc, NotAFile) else f"{path} cannot be written: {why}.",
+            code=UNWRITABLE,
             hint="Check that it is a writable file of yours.",
         ) from exc

@@ -22,7 +22,14 @@ from memoryd.engine.mirror.block_record import (
     check_path,
     record_text,
 )
-from memoryd.engine.mirror.block_write import add_block, check_file, take_out, write_block
+from memoryd.engine.mirror.block_write import (
+    DAMAGED,
+    UNWRITABLE,
+    add_block,
+    check_file,
+    take_out,
+    write_block,
+)
 from memoryd.engine.mirror.timer import Changes, Timer
 from memoryd.engine.parts import Parts
 from memoryd.engine.search.fold import tokens
@@ -39,7 +46,7 @@ log = structlog.get_logger()
 POLL = 1.0  # seconds between two looks at the index and the files
 BUSY_SHARE = 20  # a round takes at most one part in so many of the time
 MAX_ERASE = 10.0  # seconds that a deletion waits for the files
-HOLDS_TEXT = ("block_damaged", "block_unwritable")  # troubles with which a text may be left
+HOLDS_TEXT = (DAMAGED, UNWRITABLE)  # troubles with which a text may be left
 Answer = TypeVar("Answer")
 Write = Callable[[BlockFiles, str, str], bool]
 
@@ -154,7 +161,9 @@ class Blocks:
                 log.warning("blocks_failed", error=type(exc).__name__)
             self._trouble = exc if isinstance(exc, MemorydError) else None
             return False
-        return not any(block.trouble for block in (self._blocks or {}).values())
+        # Damaged markers wait for a person, and are looked at again once the file has changed.
+        troubles = [block.trouble for block in (self._blocks or {}).values() if block.trouble]
+        return all(trouble.code != UNWRITABLE for trouble in troubles)
 
     async def _try(self, files: BlockFiles, block: Block) -> None:
         """Write a block; what is wrong is noted in it."""
