@@ -69,7 +69,7 @@ class SharedFile:
         with os.fdopen(files.open_anew(self._part), "wb") as file:
             file.write(data)
             file.flush()
-            if like is not None and hasattr(os, "fchmod"):
+            if like is not None and hasattr(os, "fchown"):
                 with contextlib.suppress(PermissionError):  # a group that this user is not in
                     os.fchown(file.fileno(), -1, like.st_gid)
                 os.fchmod(file.fileno(), like.st_mode & 0o777)

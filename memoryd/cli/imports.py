@@ -24,6 +24,7 @@ from memoryd.cli.import_preview import Preview
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.cli.target import settings
+from memoryd.client.errors import DaemonLost
 from memoryd.errors import InvalidInput
 from memoryd.imports import mempalace
 from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, is_unknown, recognised
@@ -83,7 +84,11 @@ async def _run(options: argparse.Namespace, found: Recognised) -> int:
         if options.dry_run:
             return _show(options, found, source)
         report = Report(found)
-        await _send(options, source, report)
+        try:
+            await _send(options, source, report)
+        except DaemonLost as exc:
+            again = "Run the same command again: it continues, and adds nothing twice."
+            raise DaemonLost("The daemon ended during the import.", hint=again) from exc
     if options.json:
         say_json(report.facts())
     else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from memoryd.errors import InvalidInput, MirrorError
 
+RECORD = "blocks.json"  # in the data directory
 MAX_BLOCKS = 100
 ENDINGS = (".md", ".mdc", ".markdown")
 NAMES = (".clinerules", ".cursorrules", ".goosehints", ".windsurfrules")
@@ -58,7 +59,7 @@ def blocks_from(text: str | None) -> dict[str, Block]:
         ]
     except (ValueError, KeyError, TypeError) as exc:
         raise MirrorError(
-            "The list of files with a block, blocks.json in the data directory, is damaged.",
+            f"The list of files with a block, {RECORD} in the data directory, is damaged.",
             code="blocks_damaged",
             hint="Delete it, and name each file again: memoryd mirror --block FILE",
         ) from exc

@@ -7,6 +7,7 @@ after a change, and has lost what is forgotten before the call that forgets it i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ import structlog
 from memoryd.engine import checks
 from memoryd.engine.mirror.block_record import (
     MAX_BLOCKS,
+    RECORD,
     Block,
     blocks_from,
     check_path,
@@ -34,7 +36,7 @@ from memoryd.engine.mirror.timer import Changes, Timer
 from memoryd.engine.parts import Parts
 from memoryd.engine.search.fold import tokens
 from memoryd.engine.sessions.durable import MAX_MISSES, Durable
-from memoryd.errors import InvalidInput, MemorydError, MirrorError
+from memoryd.errors import InvalidInput, MirrorError
 from memoryd.fields import PROJECT, is_digest
 from memoryd.formats import claude_md
 from memoryd.formats.items import item_lines
@@ -45,6 +47,7 @@ from memoryd.ports import BlockFiles
 log = structlog.get_logger()
 POLL = 1.0  # seconds between two looks at the index and the files
 BUSY_SHARE = 20  # a round takes at most one part in so many of the time
+EDIT_PAUSE = 5.0  # seconds between two rounds because of changes by other programs
 MAX_ERASE = 10.0  # seconds that a deletion waits for the files
 HOLDS_TEXT = (DAMAGED, UNWRITABLE)  # troubles with which a text may be left
 Answer = TypeVar("Answer")
@@ -59,11 +62,15 @@ class Blocks:
         self._durable = durable
         self._files = parts.block_files
         self._blocks: dict[str, Block] | None = None  # None: not loaded yet
-        self._trouble: MemorydError | None = None  # why they could not be loaded
+        self._trouble: MirrorError | None = None  # why they could not be loaded
+        self._edits_seen = -math.inf  # when another program's change of a file last led to a round
         self._lock = anyio.Lock()  # one change of files and record at a time
 
     def state(self) -> list[dict[str, Any]]:
-        """Facts about each block for `status`, without texts."""
+        """Facts about each block for `status`, without texts; about the list of them if that cannot
+        be read."""
+        if self._blocks is None and self._trouble is not None:
+            return [Block(RECORD, None, trouble=self._trouble).state()]
         return [block.state() for block in (self._blocks or {}).values()]
 
     async def add(self, path: object, project: object = None) -> None:
@@ -157,9 +164,9 @@ class Blocks:
         try:
             await self.sync(wait=False)
         except Exception as exc:  # the memories do not depend on it
-            if self._trouble is None or str(self._trouble) != str(exc):
+            if str(self._trouble) != str(exc):
                 log.warning("blocks_failed", error=type(exc).__name__)
-            self._trouble = exc if isinstance(exc, MemorydError) else None
+            self._trouble = exc if isinstance(exc, MirrorError) else None
             return False
         # Damaged markers wait for a person, and are looked at again once the file has changed.
         troubles = [block.trouble for block in (self._blocks or {}).values() if block.trouble]
@@ -197,10 +204,16 @@ class Blocks:
         return min((end for end in ends if end is not None), default=None)
 
     async def _is_edited(self, files: BlockFiles) -> bool:
-        """Whether another program has changed one of the files since the last round."""
-        return any(
-            [await _on_thread(_stamp, files, b) != b.stamp for b in (self._blocks or {}).values()]
-        )
+        """Whether another program has changed one of the files since the last round. Not too often:
+        two daemons may have been told to keep the same block."""
+        now = self._parts.monotonic()
+        if now - self._edits_seen < EDIT_PAUSE:
+            return False
+        for block in (self._blocks or {}).values():
+            if await _on_thread(_stamp, files, block) != block.stamp:
+                self._edits_seen = now
+                return True
+        return False
 
     def _check_on(self) -> BlockFiles:
         if self._files is None:

@@ -333,3 +333,5 @@ async def test_a_damaged_list_of_files_is_an_error_and_not_an_empty_list(
     with pytest.raises(MirrorError, match="damaged"):
         await engine.blocks.add(file.name)
     assert BEGIN not in file.text
+    assert not await engine.blocks._round()
+    assert trouble(engine) == "blocks_damaged"
