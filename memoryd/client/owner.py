@@ -6,7 +6,7 @@ import json
 from typing import Any, NotRequired, TypedDict, cast
 
 from memoryd.client.client import Client
-from memoryd.client.types import Memory, MirrorState
+from memoryd.client.types import BlockState, Memory, MirrorState
 
 
 class ForgetResult(TypedDict):
@@ -56,10 +56,11 @@ class MirrorEdit(TypedDict):
 
 
 class MirrorResult(TypedDict):
-    """The mirror as it is now, None if there is none; the edits of this call, the last ones of any
-    call, and the memories that are held."""
+    """The mirror as it is now, None if there is none; the blocks in files; the edits of this call,
+    the last ones of any call, and the memories that are held."""
 
     mirror: MirrorState | None
+    blocks: list[BlockState]
     edits: list[MirrorEdit]
     recent: list[MirrorEdit]
     held: list[dict[str, str]]
@@ -212,6 +213,16 @@ class OwnerClient(Client):
         what is held."""
         given = {action: True} if action else {}
         return cast(MirrorResult, await self._tool("mirror", given))
+
+    async def add_block(self, path: str, project: str | None = None) -> MirrorResult:
+        """Keep a block with the facts of a project, and the shared ones, in a file such as
+        AGENTS.md; the state after it."""
+        given = {"block": path, "project": project}
+        return cast(MirrorResult, await self._tool("mirror", given))
+
+    async def remove_block(self, path: str) -> MirrorResult:
+        """Take the block out of a file; the state after it."""
+        return cast(MirrorResult, await self._tool("mirror", {"no_block": path}))
 
     async def explain_push(self, prompt: str, **options: Any) -> ExplainedPush:
         """What a prompt would get by the hook of a client, and why not more."""

@@ -135,6 +135,15 @@ def add_store_verbs(verbs: Verbs) -> None:
     action.add_argument(
         "--keep", action="store_true", help="keep the memories whose items are missing"
     )
+    action.add_argument(
+        "--block", metavar="FILE", help="keep a block of facts in FILE, such as AGENTS.md"
+    )
+    action.add_argument("--no-block", metavar="FILE", help="take that block out of FILE again")
+    mirror.add_argument(
+        "--project",
+        metavar="NAME",
+        help='with --block: the project of the facts, "" for none; else that of FILE',
+    )
     add_json(backup, restore, rescue, purge, sweep, mirror)
 
 
