@@ -1,5 +1,6 @@
-"""A stand-in for Anthropic's Messages API on loopback: the real Claude Code has a session without a
-login. It gives every message the same answer, and keeps what was sent to the model."""
+"""A stand-in on loopback for the APIs of models: Anthropic's Messages, OpenAI's Responses and Google's
+generateContent. The real Claude Code, Codex and Gemini CLI have a session with it without a login. It
+gives every message the same answer, and keeps what was sent to the model."""
 
 from __future__ import annotations
 
@@ -21,10 +22,21 @@ class MessagesApi(ThreadingHTTPServer):
         self.sent: list[str] = []  # the body of each message
 
     @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    @property
     def variables(self) -> dict[str, str]:
-        """What makes Claude Code use this instead of the real one."""
-        url = f"http://127.0.0.1:{self.server_address[1]}"
-        return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-none"}
+        """What makes Claude Code and Gemini CLI use this instead of the real ones."""
+        claude = {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "sk-ant-none"}
+        return claude | {"GOOGLE_GEMINI_BASE_URL": self.url, "GEMINI_API_KEY": "none"}
+
+    @property
+    def codex_flags(self) -> tuple[str, ...]:
+        """What makes Codex use it."""
+        provider = f'{{name="scripted",base_url="{self.url}/v1",wire_api="responses"}}'
+        settings = ("model_provider=scripted", f"model_providers.scripted={provider}", "model=m")
+        return tuple(word for setting in settings for word in ("-c", setting))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -33,16 +45,18 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        if self.path.partition("?")[0] != "/v1/messages":
+        path = self.path.partition("?")[0]
+        asked = {"/v1/messages": messages, "/v1/responses": responses}.get(path)
+        asked = asked or (generated if "enerateContent" in path else None)
+        if asked is None:
             self._answer(404, "application/json", "{}")
             return
         self.server.sent.append(body)
-        asked = json.loads(body)
-        if asked.get("stream"):
-            told = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events())
-            self._answer(200, "text/event-stream", told)
+        if path.endswith(":streamGenerateContent") or json.loads(body).get("stream"):
+            self._answer(200, "text/event-stream", "".join(map(stream_event, asked())))
         else:
-            self._answer(200, "application/json", json.dumps(message(ANSWER)))
+            whole = message(ANSWER) if asked is messages else next(generated())
+            self._answer(200, "application/json", json.dumps(whole))
 
     def do_GET(self) -> None:
         self._answer(404, "application/json", "{}")
@@ -75,8 +89,32 @@ def message(text: str = "") -> dict[str, Any]:
     }
 
 
-def events() -> Iterator[dict[str, Any]]:
-    """The same answer as a stream."""
+def stream_event(event: dict[str, Any]) -> str:
+    """An event as it is sent; those of Google have no type."""
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return f"{name}data: {json.dumps(event)}\n\n"
+
+
+def responses() -> Iterator[dict[str, Any]]:
+    """The answer as OpenAI's Responses API streams it."""
+    said = {"type": "output_text", "text": ANSWER, "annotations": []}
+    item = {"type": "message", "id": "m1", "role": "assistant", "content": [said]}
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    yield {"type": "response.created", "response": {"id": "r1"}}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {"id": "r1", "output": [], "usage": usage}}
+
+
+def generated() -> Iterator[dict[str, Any]]:
+    """The answer as Google's generateContent streams it."""
+    content = {"role": "model", "parts": [{"text": ANSWER}]}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    told = {"content": content, "finishReason": "STOP", "index": 0}
+    yield {"candidates": [told], "usageMetadata": usage}
+
+
+def messages() -> Iterator[dict[str, Any]]:
+    """The answer as Anthropic's Messages API streams it."""
     yield {"type": "message_start", "message": message()}
     block = {"type": "text", "text": ""}
     yield {"type": "content_block_start", "index": 0, "content_block": block}
