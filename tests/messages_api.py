@@ -1,6 +1,6 @@
-"""A stand-in on loopback for the APIs of models: Anthropic's Messages, OpenAI's Responses and Google's
-generateContent. The real Claude Code, Codex and Gemini CLI have a session with it without a login. It
-gives every message the same answer, and keeps what was sent to the model."""
+"""A stand-in on loopback for the APIs of models: Anthropic's Messages, OpenAI's Responses and
+Google's generateContent. The real Claude Code, Codex and Gemini CLI have a session with it without
+a login. It gives every message the same answer, and keeps what was sent to the model."""
 
 from __future__ import annotations
 
