@@ -1,6 +1,7 @@
 """A stand-in on loopback for the APIs of models: Anthropic's Messages, OpenAI's Responses and
 Google's generateContent. The real Claude Code, Codex and Gemini CLI have a session with it without
-a login. It gives every message the same answer, and keeps what was sent to the model."""
+a login. It gives every message the same answer, and keeps what was sent to the model. With `reads`,
+Claude Code is first asked to read that file."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class MessagesApi(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.sent: list[str] = []  # the body of each message
+        self.reads = ""
 
     @property
     def url(self) -> str:
@@ -52,7 +54,10 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(404, "application/json", "{}")
             return
         self.server.sent.append(body)
-        if path.endswith(":streamGenerateContent") or json.loads(body).get("stream"):
+        if self.server.reads and '"tools":[{' in body and "tool_result" not in body:
+            reading = (stream_event(event) for event in messages(self.server.reads))
+            self._answer(200, "text/event-stream", "".join(reading))
+        elif path.endswith(":streamGenerateContent") or json.loads(body).get("stream"):
             self._answer(200, "text/event-stream", "".join(map(stream_event, asked())))
         else:
             whole = message(ANSWER) if asked is messages else next(generated())
@@ -113,15 +118,18 @@ def generated() -> Iterator[dict[str, Any]]:
     yield {"candidates": [told], "usageMetadata": usage}
 
 
-def messages() -> Iterator[dict[str, Any]]:
-    """The answer as Anthropic's Messages API streams it."""
+def messages(reads: str = "") -> Iterator[dict[str, Any]]:
+    """The answer as Anthropic streams it; or a call of the tool that reads a file."""
     yield {"type": "message_start", "message": message()}
-    block = {"type": "text", "text": ""}
-    yield {"type": "content_block_start", "index": 0, "content_block": block}
+    block: dict[str, Any] = {"type": "text", "text": ""}
     delta: dict[str, Any] = {"type": "text_delta", "text": ANSWER}
+    if reads:
+        block = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps({"file_path": reads})}
+    yield {"type": "content_block_start", "index": 0, "content_block": block}
     yield {"type": "content_block_delta", "index": 0, "delta": delta}
     yield {"type": "content_block_stop", "index": 0}
-    delta = {"stop_reason": "end_turn", "stop_sequence": None}
+    delta = {"stop_reason": "tool_use" if reads else "end_turn", "stop_sequence": None}
     yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 1}}
     yield {"type": "message_stop"}
 
