@@ -116,8 +116,8 @@ def cursor(client: str, folder: Path) -> list[Event]:
         Event("sessionStart", FACTS, {"is_background_agent": False, "composer_mode": "agent"}),
         Event("beforeSubmitPrompt", NOTHING, {"prompt": ASKED.format(client), "attachments": []}),
         Event("postToolUse", NOTHING, read),
-        Event("preCompact", NOTHING, {"trigger": "auto", "context_usage_percent": 85}),
         Event("afterAgentResponse", NOTHING, {"text": ANSWER}),
+        Event("preCompact", NOTHING, {"trigger": "auto", "context_usage_percent": 85}),
         Event("sessionEnd", NOTHING, {"reason": "completed"}),
     ]
 
@@ -214,24 +214,29 @@ async def test_a_session_gets_exactly_what_is_expected(
     project = f"acme/{client}"
     folder = checkout(tmp_path / client, f"https://host.test/{project}.git")
     blocks = stored(daemon, client, project)
-    if client == "claude-code":
-        said = [
-            line("user", ASKED.format(client), "u1", sessionId=f"recorded-{client}"),
-            line("assistant", text(ANSWER), "a1", sessionId=f"recorded-{client}"),
-        ]
-        (tmp_path / "transcript.jsonl").write_bytes(b"\n".join(said) + b"\n")
     expected, found = [], []
     for number, event in enumerate(SESSIONS[client](client, folder)):
         if number == 1:  # another agent learns it meanwhile
             remember(daemon, LATER.format(client), project, kind="reference")
+        write_transcript(tmp_path / "transcript.jsonl", client, event)
         found.append((event.name, run(daemon, client, event, number, folder)))
         expected.append((event.name, printed(client, event, blocks)))
     assert found == expected
-    ended = {"session-end", "compact"} & set(CLIENTS[client].events.values())
-    await until(lambda: len(session(daemon, client)["markers"]) == bool(ended))
+    await until(lambda: len(session(daemon, client)["markers"]) == 1)  # of its end
     messages = session(daemon, client)["messages"]
     heard = [(message["role"], message["content"]) for message in messages]
     assert heard == [("user", ASKED.format(client)), ("assistant", ANSWER)]
+
+
+def write_transcript(file: Path, client: str, event: Event) -> None:
+    """Add to the transcript what Claude Code has written since the event before."""
+    said = {
+        "UserPromptSubmit": ("user", ASKED.format(client), "u1"),
+        "Stop": ("assistant", text(ANSWER), "a1"),
+    }
+    if event.name in said:
+        with file.open("ab") as transcript:
+            transcript.write(line(*said[event.name], sessionId=f"recorded-{client}") + b"\n")
 
 
 def session(daemon: Daemon, client: str) -> Any:
