@@ -189,6 +189,9 @@ def add_setup(verbs: Verbs) -> None:
     scope = setup.add_mutually_exclusive_group()
     scope.add_argument("--user", action="store_true", help="for all projects (default)")
     scope.add_argument("--project", action="store_true", help="for the project of this folder only")
+    setup.add_argument(
+        "--no-hooks", action="store_true", help="only the MCP entry, without the client's hooks"
+    )
     setup.add_argument("--force", action="store_true", help="also change an entry that differs")
     add_json(setup)
 
