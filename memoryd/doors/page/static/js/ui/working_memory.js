@@ -56,7 +56,7 @@ function AskIdentity({ onClose, onDone }) {
 
 function Section({ title, text, onEdit, onRemove }) {
   const name = title || t("sessions.beginning");
-  return html`<section class="card section"><div class="spread"><h2 class=${title ? "" : "soft"}>${name}</h2><div class="row tight"><${Button} kind="quiet" icon="edit" label=${t("sessions.edit_section", { title: name })} onClick=${onEdit} /><${Button} kind="quiet" icon="trash" label=${t("sessions.remove_section", { title: name })} onClick=${onRemove} /></div></div><div class="text">${text}</div></section>`;
+  return html`<section class="card memory-section"><div class="spread"><h2 class=${title ? "" : "soft"}>${name}</h2><div class="row tight"><${Button} kind="quiet" icon="edit" label=${t("sessions.edit_section", { title: name })} onClick=${onEdit} /><${Button} kind="quiet" icon="trash" label=${t("sessions.remove_section", { title: name })} onClick=${onRemove} /></div></div><div class="text">${text}</div></section>`;
 }
 
 // Writes one section, or the whole text. What stands before the first heading has no title, so it is

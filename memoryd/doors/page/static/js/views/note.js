@@ -21,7 +21,7 @@ export function Note({ id, onChange, onGone }) {
     onChange();
   };
   const parts = { onClose: close, onDone: finish };
-  return html`<article class="card note">
+  return html`<article class="card note-card">
     <a class="button quiet back" href=${address("notes")}>← ${t("notes.title")}</a>
     <${Answer} of=${found}>${(note) => html`
       <div class="spread"><h2>${note.name}</h2><div class="row tight"><${Button} icon="edit" onClick=${() => setDialog("edit")}>${t("notes.edit")}<//><${Button} onClick=${() => setDialog("rename")}>${t("notes.rename")}<//><${Button} kind="danger" icon="trash" label=${t("notes.remove")} onClick=${() => setDialog("remove")} /></div></div>

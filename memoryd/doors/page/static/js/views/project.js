@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { call } from "../api.js";
 import { exact, number, t } from "../i18n.js";
 import { address, go } from "../router.js";
+import { NO_PROJECT } from "../ui/filters.js";
 import { MemoryRow } from "../ui/memory.js";
 import { toast, useCall } from "../ui/state.js";
 import { Answer, Busy, Button, Empty, ErrorNotice, Facts, Head, TypeChip, useAction } from "../ui/widgets.js";
@@ -36,7 +37,7 @@ export function Project({ name, projects }) {
 
 function Counts({ facts }) {
   const types = Object.entries(facts.types).map(([type, count]) => html`<span key=${type} class="row tight"><${TypeChip} type=${type} />${number(count)}</span>`);
-  const query = facts.project === null ? { shared: true } : { project: facts.project };
+  const query = { project: facts.project ?? NO_PROJECT };
   return html`<div class="card"><${Facts} rows=${[
     [t("projects.memories"), html`${number(facts.memories)}, <a href=${address("browse", "", query)}>${t("projects.in_browse")}</a>`],
     [t("projects.types"), html`<span class="row">${types}</span>`],

@@ -32,7 +32,7 @@ function List({ identity, onChoose }) {
     const words = filter.trim().toLowerCase();
     const shown = answer.sessions.filter((one) => `${one.title ?? ""} ${one.session_id} ${one.project ?? ""}`.toLowerCase().includes(words));
     return html`
-      <div class="row filters">
+      <div class="row list-filters">
         <input class="input filter-text" type="search" aria-label=${t("sessions.filter")} placeholder=${t("sessions.filter")} value=${filter} onInput=${(event) => setFilter(event.target.value)} />
         <${Select} label=${t("sessions.identity")} value=${identity} choices=${[["", t("sessions.every_identity")], ...identities.map((name) => [name, name])]} onChange=${onChoose} />
         <span class="small faint" role="status">${t("sessions.count", { n: answer.total })}</span>
