@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.daemons import Daemon, ForkedDaemon
 from tests.page.browser import CANARIES, PHONE, opened, overflows, owner
@@ -34,10 +34,6 @@ def read(daemon: Daemon, name: str) -> Any:
     return owner(daemon, "read_notes", name=name)["notes"][0]
 
 
-def names(page: Page) -> list[str]:
-    return page.locator(".note-row strong").all_inner_texts()
-
-
 def test_a_note_is_chosen_and_read(browser: Browser, daemon: Daemon) -> None:
     with opened(browser, daemon, "notes") as page:
         page.locator(".note-row", has_text="Deploy steps").click()
@@ -57,8 +53,7 @@ def test_notes_are_found_by_name_alias_and_text(browser: Browser, daemon: Daemon
             ("tomatoes", "Garden plan"),
         ):
             box.fill(typed)
-            expect(page.locator(".note-row")).to_have_count(1)
-            assert names(page) == [name]
+            expect(page.locator(".note-row strong")).to_have_text([name])
             assert typed not in page.url
         box.fill("nothing has these words")
         expect(page.get_by_text("No note matches.")).to_be_visible()
@@ -76,7 +71,7 @@ def test_a_note_is_added_and_a_taken_name_is_refused(browser: Browser, daemon: D
         expect(dialog.get_by_role("alert")).to_contain_text("Deploy steps")
         dialog.get_by_label("Name").fill("Shopping")
         dialog.get_by_role("button", name="Save").click()
-        expect(page.locator(".note-card h2")).to_have_text("Shopping")
+        expect(page.locator(".note-name")).to_have_text("Shopping")
         expect(page.locator(".toast")).to_contain_text("secret")
         expect(page.locator(".note-row", has_text="Shopping")).to_have_count(1)
     note = read(daemon, "groceries")
@@ -95,8 +90,8 @@ def test_a_note_is_written_renamed_and_removed(browser: Browser, daemon: Daemon)
         page.get_by_role("button", name="Rename").click()
         page.get_by_role("dialog").get_by_label("Name").fill("Final")
         page.get_by_role("button", name="Save").click()
-        expect(page.locator(".note-card h2")).to_have_text("Final")
-        expect(page.locator(".aliases .chip")).to_have_text(["sketch×", "Draft×"])
+        expect(page.locator(".note-name")).to_have_text("Final")
+        expect(page.locator(".aliases .chip > span")).to_have_text(["sketch", "Draft"])
         assert read(daemon, "draft")["content"] == "Better words.\n\nAnd more."
         page.get_by_role("button", name="Remove", exact=True).click()
         expect(page.get_by_role("dialog")).to_contain_text("Better words.")
@@ -116,7 +111,7 @@ def test_aliases_are_added_and_removed(browser: Browser, daemon: Daemon) -> None
         page.keyboard.press("Enter")
         expect(page.locator(".aliases .chip")).to_have_count(2)
         page.get_by_role("button", name="Remove the alias wlan").click()
-        expect(page.locator(".aliases .chip")).to_have_text(["network×"])
+        expect(page.locator(".aliases .chip > span")).to_have_text(["network"])
         page.get_by_label("Another name").fill("garden PLAN")
         page.get_by_role("button", name="Add", exact=True).click()
         expect(page.get_by_role("alert")).to_contain_text("Garden plan")
@@ -129,8 +124,7 @@ def test_archives_have_a_list_of_their_own(browser: Browser, daemon: Daemon) -> 
     with opened(browser, daemon, "notes") as page:
         expect(page.locator(".note-row", has_text="Deploy steps")).to_have_count(1)
         page.get_by_role("button", name="Archives").click()
-        expect(page.locator(".note-row")).to_have_count(1)
-        assert names(page) == ["2026-07-01 Old talk"]
+        expect(page.locator(".note-row strong")).to_have_text(["2026-07-01 Old talk"])
         assert page.url.endswith("?kind=archive")
 
 
@@ -149,6 +143,6 @@ def test_texts_of_others_are_shown_as_texts(browser: Browser, daemon: Daemon, th
     for id, canary in zip(ids, CANARIES, strict=True):
         with opened(browser, daemon, f"notes/{id}", theme=theme, size=PHONE) as page:
             expect(page.locator(".note-text")).to_have_text(canary)
-            expect(page.locator(".note-card h2")).to_have_text(f"{theme} {canary}")
+            expect(page.locator(".note-name")).to_have_text(f"{theme} {canary}")
             assert not overflows(page)
             expect(page.locator("main img, main script, main b")).to_have_count(0)

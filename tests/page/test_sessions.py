@@ -16,7 +16,8 @@ DRILL, SHED, CAMERA = "Where is the drill?", "It is in the shed.", "shelf 2: dri
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A daemon with a session of three messages, and room for those of the tests."""
-    running = ForkedDaemon(tmp_path_factory.mktemp("sessions") / "data").start()
+    folder = tmp_path_factory.mktemp("sessions") / "data"
+    running = ForkedDaemon(folder, MEMORYD_SESSIONS_AUTO_COMPACT="false").start()
     owner(running, "wake_session", session_id="s-robot", identity="robot")
     say(running, "s-robot", DRILL, speaker="Ana")
     say(running, "s-robot", CAMERA, role="tool", tool="camera")
@@ -164,7 +165,6 @@ def test_a_change_by_an_agent_is_not_overwritten_by_the_whole_text(
     with opened(browser, daemon, "sessions?tab=memory&identity=racer") as page:
         page.get_by_role("button", name="Edit as one text").click()
         expect(page.get_by_label("Text")).to_have_value("## Now\nFirst.")
-        page.route("**/page/events", lambda route: route.abort())
         with page.expect_response("**/page/call"):
             owner(daemon, "working_memory", identity="racer", content="## Now\nSecond.")
         page.get_by_label("Text").fill("## Now\nThird.")

@@ -30,8 +30,8 @@ export function WorkingMemory({ identity, onChoose }) {
     </div>
     <${Warnings} warnings=${warnings} />
     ${answer.content ? html`<div class="sections">${Object.entries(answer.sections).map(([title, text]) => html`<${Section} key=${title} title=${title} text=${text} onEdit=${() => setEditing({ title, text })} onRemove=${() => setRemoving({ title, text })} />`)}</div>` : html`<div class="card"><${Empty} icon="notes" title=${t("sessions.memory_empty", { identity })}>${t("sessions.memory_empty_hint")}<//></div>`}
-    ${editing && html`<${Edit} identity=${identity} before=${answer} given=${editing} onClose=${() => setEditing(null)} onDone=${finish} />`}
-    ${removing && html`<${Remove} identity=${identity} before=${answer} section=${removing} onClose=${() => setRemoving(null)} onDone=${finish} />`}
+    ${editing && html`<${Edit} identity=${identity} now=${answer} given=${editing} onClose=${() => setEditing(null)} onDone=${finish} />`}
+    ${removing && html`<${Remove} identity=${identity} now=${answer} section=${removing} onClose=${() => setRemoving(null)} onDone=${finish} />`}
   `}<//>`;
 }
 
@@ -73,7 +73,8 @@ function withBeginning(sections, text) {
   return [text.trim(), ...rest].filter(Boolean).join("\n\n");
 }
 
-function Edit({ identity, before, given, onClose, onDone }) {
+function Edit({ identity, now, given, onClose, onDone }) {
+  const [before] = useState(now); // what is edited, whatever an agent writes meanwhile
   const [title, setTitle] = useState(given.title ?? "");
   const [text, setText] = useState(given.text);
   const action = useAction(async () => {
@@ -91,7 +92,8 @@ function Edit({ identity, before, given, onClose, onDone }) {
   <//>`;
 }
 
-function Remove({ identity, before, section, onClose, onDone }) {
+function Remove({ identity, now, section, onClose, onDone }) {
+  const [before] = useState(now);
   const action = useAction(async () => {
     const rest = section.title ? "" : withBeginning(before.sections, "");
     onDone(await write(identity, before, section.title, rest));

@@ -24,7 +24,7 @@ export function Note({ id, onChange, onGone }) {
   return html`<article class="card note-card">
     <a class="button quiet back" href=${address("notes")}>← ${t("notes.title")}</a>
     <${Answer} of=${found}>${(note) => html`
-      <div class="spread"><h2>${note.name}</h2><div class="row tight"><${Button} icon="edit" onClick=${() => setDialog("edit")}>${t("notes.edit")}<//><${Button} onClick=${() => setDialog("rename")}>${t("notes.rename")}<//><${Button} kind="danger" icon="trash" label=${t("notes.remove")} onClick=${() => setDialog("remove")} /></div></div>
+      <div class="spread"><h2 class="note-name">${note.name}</h2><div class="row tight"><${Button} icon="edit" onClick=${() => setDialog("edit")}>${t("notes.edit")}<//><${Button} onClick=${() => setDialog("rename")}>${t("notes.rename")}<//><${Button} kind="danger" icon="trash" label=${t("notes.remove")} onClick=${() => setDialog("remove")} /></div></div>
       <p class="small faint">${t("notes.created", { time: exact(note.created_at) })}${note.updated_at ? `, ${t("notes.updated", { time: exact(note.updated_at) })}` : ""} · <a href=${address("memory", note.id)}>${t("notes.as_memory")}</a></p>
       <${Warnings} warnings=${warnings} />
       <${Aliases} note=${note} onDone=${finish} />

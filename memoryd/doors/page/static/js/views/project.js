@@ -23,7 +23,7 @@ export function Project({ name, projects }) {
   };
   return html`
     <nav class="crumbs" aria-label=${t("projects.path")}><a href=${address("projects")}>${t("projects.title")}</a></nav>
-    <${Head} title=${nameOf(name)} lead=${name === null ? t("projects.shared_lead") : null}>${name !== null && html`<${Button} icon="edit" onClick=${() => setDialog("rename")}>${t("projects.rename")}<//><${Button} icon="link" onClick=${() => setDialog("merge")}>${t("projects.merge")}<//><${Button} kind="danger" icon="trash" onClick=${() => setDialog("forget")}>${t("projects.forget")}<//>`}<//>
+    <${Head} title=${nameOf(name)} tab=${t("projects.title")} lead=${name === null ? t("projects.shared_lead") : null}>${name !== null && html`<${Button} icon="edit" onClick=${() => setDialog("rename")}>${t("projects.rename")}<//><${Button} icon="link" onClick=${() => setDialog("merge")}>${t("projects.merge")}<//><${Button} kind="danger" icon="trash" onClick=${() => setDialog("forget")}>${t("projects.forget")}<//>`}<//>
     <${Answer} of=${projects}>${(answer) => {
       const facts = answer.projects.find((one) => one.project === name);
       const others = answer.projects.filter((one) => one.project !== name && one.project !== null);

@@ -22,7 +22,7 @@ export function Session({ id }) {
   };
   return html`
     <nav class="crumbs" aria-label=${t("sessions.path")}><a href=${address("sessions")}>${t("sessions.title")}</a></nav>
-    <${Head} title=${session?.title ?? id}>${session && html`<${Actions} session=${session} onChoose=${setDialog} />`}<//>
+    <${Head} title=${session?.title ?? id} tab=${t("sessions.title")}>${session && html`<${Actions} session=${session} onChoose=${setDialog} />`}<//>
     <${Answer} of=${read}>${() => html`
       <div class="card session-facts"><${Facts} rows=${factRows(session)} /></div>
       ${done && html`<${Done} done=${done} />`}
