@@ -6,7 +6,7 @@ import { exact, number, t } from "../i18n.js";
 import { address, go } from "../router.js";
 import { NO_PROJECT } from "../ui/filters.js";
 import { MemoryRow } from "../ui/memory.js";
-import { toast, useCall } from "../ui/state.js";
+import { toast, useCall, useReloadOnChange } from "../ui/state.js";
 import { Answer, Busy, Button, Empty, ErrorNotice, Facts, Head, TypeChip, useAction } from "../ui/widgets.js";
 import { ForgetProject, MergeProject, MoveMemories, RenameProject } from "./project_actions.js";
 import { nameOf, placeOf } from "./projects.js";
@@ -28,7 +28,7 @@ export function Project({ name, projects }) {
       const facts = answer.projects.find((one) => one.project === name);
       const others = answer.projects.filter((one) => one.project !== name && one.project !== null);
       if (!facts) return html`<div class="card"><${Empty} icon="projects" title=${t("projects.no_memories")} /></div>`;
-      return html`<${Counts} facts=${facts} /><${Memories} key=${`${facts.memories} ${facts.newest}`} name=${name} others=${others} onMoved=${projects.reload} />
+      return html`<${Counts} facts=${facts} /><${Memories} name=${name} others=${others} onMoved=${projects.reload} />
         ${dialog === "rename" && html`<${RenameProject} facts=${facts} onClose=${close} onDone=${(to) => leaveFor(placeOf(to))} />`}
         ${dialog === "merge" && html`<${MergeProject} facts=${facts} others=${others} onClose=${close} onDone=${(to) => leaveFor(placeOf(to))} />`}
         ${dialog === "forget" && html`<${ForgetProject} facts=${facts} onClose=${close} onDone=${() => leaveFor(address("projects"))} />`}`;
@@ -53,6 +53,8 @@ function Memories({ name, others, onMoved }) {
   const [chosen, setChosen] = useState(new Set());
   const [moving, setMoving] = useState(false);
   useEffect(() => setMore({ memories: [], cursor: first.answer?.cursor }), [first.answer]);
+  // The first page follows what is stored, until somebody reads on or chooses.
+  useReloadOnChange(() => chosen.size || more.memories.length || first.reload());
   const next = useAction(async () => {
     const page = await call("list_memories", { ...filter, limit: PAGE, cursor: more.cursor });
     setMore({ memories: [...more.memories, ...page.memories], cursor: page.cursor });
