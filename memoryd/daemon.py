@@ -119,6 +119,7 @@ class Daemon:
                     log_stage("listen", time.perf_counter() - began)
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
+                    doors.start_soon(self._server.house.live.run)
                     doors.start_soon(self._keep_place, doors)
                     doors.start_soon(ask_for_time, lambda: self._readiness.stage == "starting")
                     await self._serve_engine()

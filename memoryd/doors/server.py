@@ -22,6 +22,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import Call
+from memoryd.doors.house import House
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.resources import (
     JSON,
@@ -55,11 +56,17 @@ class McpServer:
     """Tools, resources and prompt, independent of the door."""
 
     def __init__(
-        self, readiness: Readiness, status: Status, toolsets: Sequence[str] = DEFAULT
+        self,
+        readiness: Readiness,
+        status: Status,
+        toolsets: Sequence[str] = DEFAULT,
+        house: House | None = None,
     ) -> None:
-        """`toolsets`: those of a client that asks for none."""
+        """`toolsets`: those of a client that asks for none. `house`: what the daemon knows beside
+        its memories, for its owner."""
+        self.house = house or House(readiness, status)
         self._resources = Resources(readiness, status)
-        self._tools = Tools(readiness, toolsets)
+        self._tools = Tools(readiness, toolsets, self.house)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()
@@ -149,6 +156,7 @@ class McpServer:
             call.counts = _counts(found)
             return found
         call.outcome = told.code
+        call.is_fault = not isinstance(told, InvalidInput | NotFound)
         raise told
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
