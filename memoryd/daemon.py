@@ -166,7 +166,8 @@ class Daemon:
             await tasks.start(serve_web, *given)
             return int(port.getsockname()[1])
 
-        self._server.offer_page(PageDoor(doors, self._logins, open_web).new_link)
+        page_door = PageDoor(doors, self._logins, open_web)
+        self._server.house.add("open_page", page_door.open_page, set())
         await tasks.start(self._local_door(token).serve, listening)
         if doors.tcp_port:
             door = LineDoor(

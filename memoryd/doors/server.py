@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -85,10 +85,6 @@ class McpServer:
             on_completion=self._complete,
         )
 
-    def offer_page(self, new_link: Callable[[], Awaitable[str]]) -> None:
-        """Answer the operation `open_page` with a link of this function."""
-        self._tools.new_link = new_link
-
     async def drained(self) -> None:
         """Wait until no call is running."""
         while self._running:
@@ -145,6 +141,7 @@ class McpServer:
             found = await self._tools.call(name, arguments, ctx)
         except MemorydError as exc:
             call.outcome = exc.code
+            call.is_fault = not isinstance(exc, InvalidInput | NotFound)
             raise
         except MemoryError as exc:
             log.error("tool_failed", tool=name, error="MemoryError", at=_place(exc))
@@ -156,7 +153,7 @@ class McpServer:
             call.counts = _counts(found)
             return found
         call.outcome = told.code
-        call.is_fault = not isinstance(told, InvalidInput | NotFound)
+        call.is_fault = True
         raise told
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:

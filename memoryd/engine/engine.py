@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from memoryd.engine.bulk_change import BulkChange
 from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.census import Censuses
 from memoryd.engine.chains import Chains
@@ -113,6 +114,7 @@ class Engine:
 
         updates = Updates(parts, memories)
         self.update_memory = updates.update_memory
+        self.bulk = BulkChange(parts, memories, updates)
         self.review = Review(parts, memories, updates, uses).review
 
         self.notes = Notes(parts, memories, updates)
