@@ -18,19 +18,19 @@ export function RestoreDialog({ backup, onDone, onClose }) {
   const foot = html`<${Button} onClick=${onClose}>${t("common.cancel")}<//><button type="submit" class=${`button ${mode === "replace" ? "danger" : "primary"}`} disabled=${!ready}>${action.busy ? t("doctor.restoring") : t(`doctor.do_${mode}`)}</button>`;
   return html`<${Dialog} wide title=${t("doctor.restore_title")} onClose=${onClose} onSubmit=${submit} foot=${foot}>
     <p class="soft text">${exact(backup.created_at)} · <span class="mono">${backup.name}</span></p>
-    <${Answer} of=${asked}>${(found) => html`<${Preview} found=${found} mode=${mode} />
+    <${Answer} of=${asked}>${(found) => html`<${Counts} found=${found} />
       <${Modes} found=${found} mode=${mode} onChange=${setMode} />
-      ${mode === "replace" && html`<label class="check agree"><input type="checkbox" checked=${agreed} onChange=${(event) => setAgreed(event.target.checked)} /><span>${t("doctor.agree", { n: found.would_be_lost })}</span></label>`}`}<//>
+      ${mode === "replace" && html`<label class="check agree"><input type="checkbox" checked=${agreed} onChange=${(event) => setAgreed(event.target.checked)} /><span>${t("doctor.agree", { n: found.would_be_lost })}</span></label>`}
+      <${Some} title=${t("doctor.first_returned")} memories=${found.first_returned} total=${found.would_return} />
+      ${mode === "replace" && html`<${Some} title=${t("doctor.first_lost")} memories=${found.first_lost} total=${found.would_be_lost} />`}`}<//>
     ${action.error && html`<${ErrorNotice} error=${action.error} />`}
   <//>`;
 }
 
-function Preview({ found, mode }) {
+function Counts({ found }) {
   const counts = [["would_return", found.would_return], ["would_be_lost", found.would_be_lost], ["differ", found.differ], ["same", found.same]];
   return html`<div class="counts">${counts.map(([name, n]) => html`<div key=${name}><strong class="number">${number(n)}</strong><span>${t(`doctor.${name}`)}</span></div>`)}</div>
-    <p class="small soft">${t("doctor.compare", { then: number(found.memories), now: number(found.now.memories) })}</p>
-    <${Some} title=${t("doctor.first_returned")} memories=${found.first_returned} total=${found.would_return} />
-    ${mode === "replace" && html`<${Some} title=${t("doctor.first_lost")} memories=${found.first_lost} total=${found.would_be_lost} />`}`;
+    <p class="small soft">${t("doctor.compare", { then: number(found.memories), now: number(found.now.memories) })}</p>`;
 }
 
 function Some({ title, memories, total }) {

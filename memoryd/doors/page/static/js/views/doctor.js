@@ -7,7 +7,7 @@ import { Backups } from "../ui/backups.js";
 import { Copyable } from "../ui/copy.js";
 import { Icon } from "../ui/icons.js";
 import { toast, useCall } from "../ui/state.js";
-import { Answer, Button, Chip, Confirm, ErrorNotice, Head, Notice, useAction } from "../ui/widgets.js";
+import { Answer, Button, Chip, Confirm, ErrorNotice, Head, useAction } from "../ui/widgets.js";
 
 export default function Doctor({ place }) {
   const asked = useCall("doctor");
@@ -15,7 +15,7 @@ export default function Doctor({ place }) {
   useEffect(() => {
     if (place.argument === "backups" && asked.answer) backups.current?.scrollIntoView();
   }, [place.argument, Boolean(asked.answer)]);
-  return html`<${Head} title=${t("doctor.title")} lead=${t("doctor.lead")}><${Button} icon="undo" onClick=${asked.reload} disabled=${asked.busy}>${asked.busy ? t("doctor.checking") : t("doctor.again")}<//><//>
+  return html`<${Head} title=${t("doctor.title")} lead=${t("doctor.lead")}><${Button} icon="again" onClick=${asked.reload} disabled=${asked.busy}>${asked.busy ? t("doctor.checking") : t("doctor.again")}<//><//>
     <section class="stack" aria-label=${t("doctor.findings")}><${Answer} of=${asked}>${(found) => html`<${Findings} found=${found} onRepaired=${asked.reload} />`}<//></section>
     <div ref=${backups} class="anchor"><${Backups} onChange=${asked.reload} /></div>`;
 }

@@ -85,7 +85,7 @@ function Attention({ attention: found }) {
   const rows = [
     ["needs_review", found.needs_review, "edit", address("browse", "", { needs_review: 1 })],
     ["stale", found.stale, "file", address("browse", "", { stale: 1 })],
-    ["deprecated", found.deprecated, "down", address("browse", "", { order: "least_sure" })],
+    ["deprecated", found.deprecated, "down", address("browse", "", { deprecated: 1 })],
     ["pending_vectors", found.pending_vectors, "clock", address("doctor")],
     ["mirror_held", found.mirror_held, "notes", address("doctor")],
   ];
