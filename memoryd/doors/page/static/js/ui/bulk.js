@@ -46,7 +46,7 @@ async function inParts(tool, ids, args) {
 export function ForgetDialog({ ids, onClose, onDone }) {
   const preview = useCall("forget_by_ids", { memory_ids: ids.slice(0, MOST), dry_run: true });
   const submit = () => {
-    forgetSoon(ids, () => {});
+    forgetSoon(ids);
     onDone();
   };
   const foot = html`<${Button} onClick=${onClose}>${t("common.cancel")}<//><button type="submit" class="button danger" disabled=${!preview.answer}>${t("bulk.forget_now", { n: ids.length })}</button>`;

@@ -7,7 +7,7 @@ import { address, go } from "../router.js";
 import { BulkBar } from "../ui/bulk.js";
 import { FILTERS, FilterBar, filterArguments } from "../ui/filters.js";
 import { Icon } from "../ui/icons.js";
-import { MemoryRow, Warnings, pendingForgets } from "../ui/memory.js";
+import { MemoryRow, Warnings, useShown } from "../ui/memory.js";
 import { useCall, useDebounced, useReloadOnChange } from "../ui/state.js";
 import { Busy, Button, Empty, ErrorNotice, Head, Select, Tabs, TypeChip } from "../ui/widgets.js";
 
@@ -24,7 +24,7 @@ export default function Browse({ place }) {
   const found = useMemories(still, query);
   const [chosen, setChosen] = useState(new Set());
   useEffect(() => setChosen(new Set()), [still, JSON.stringify(query)]);
-  const memories = found.memories.filter((memory) => !pendingForgets.has(memory.id));
+  const memories = found.memories.filter(useShown());
   const done = () => {
     setChosen(new Set());
     found.reload();

@@ -11,7 +11,7 @@ import { toast, useCall, useReloadOnChange } from "../ui/state.js";
 import { Answer, Button, Chip, ErrorNotice, Facts, Head, Meter, Notice, TypeChip, When, useAction } from "../ui/widgets.js";
 
 // Metadata that is shown in a place of its own.
-const SHOWN = new Set(["kind", "project", "tags", "source", "tool", "tools_used", "role", "speaker", "needs_review", "review_reason", "confidence", "related_files", "order"]);
+const SHOWN = new Set(["kind", "project", "tags", "source", "tool", "tools_used", "role", "speaker", "needs_review", "review_reason", "confidence", "related_files", "order", "citation"]);
 
 export default function Memory({ place }) {
   const found = useCall("memory_detail", { memory_id: place.argument });
@@ -51,7 +51,7 @@ function Actions({ memory, reload }) {
     reload();
   });
   const forget = () => {
-    forgetSoon([memory.id], () => {});
+    forgetSoon([memory.id]);
     go(address("browse"));
   };
   return html`
@@ -91,7 +91,7 @@ function Trust({ detail: { confidence, review, files } }) {
 
 function Origin({ detail: { provenance: from, note } }) {
   const session = from.session_id && html`<a href=${address("sessions", from.session_id)}>${from.session_title ?? from.session_id}</a>`;
-  return html`<section class="card"><h2>${t("memory.origin")}</h2><${Facts} rows=${[
+  const rows = [
     [t("browse.source"), from.source],
     [t("memory.said_by"), from.speaker ?? from.role],
     [t("memory.tool"), from.tool ?? (from.tools_used.length ? from.tools_used.join(", ") : null)],
@@ -100,7 +100,9 @@ function Origin({ detail: { provenance: from, note } }) {
     [t("memory.note"), note && html`<a href=${address("notes", note.name)}>${note.name}</a>${note.aliases.length ? ` (${note.aliases.join(", ")})` : ""}`],
     [t("memory.commit"), from.commit_sha && html`<code>${from.commit_sha}</code>`],
     [t("memory.original"), from.original_id && html`<code>${from.original_id}</code>`],
-  ]} /></section>`;
+  ];
+  if (!rows.some(([, value]) => value)) return null;
+  return html`<section class="card"><h2>${t("memory.origin")}</h2><${Facts} rows=${rows} /></section>`;
 }
 
 function Metadata({ metadata }) {
