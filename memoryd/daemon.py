@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ import structlog
 
 from memoryd import __version__
 from memoryd.daemon_record import is_newer
+from memoryd.doors.house import House
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
 from memoryd.doors.page.app import Page
@@ -70,9 +71,11 @@ def run(
     socket: Path | None,
     log_file: Path | None = None,
     began: Sequence[float] = (),
+    origins: Mapping[str, str] | None = None,
 ) -> int:
     """Serve until told to stop; the exit code. `socket` None: at the data directory's own place.
-    `began`: when each of `EARLY_STAGES` began, by `time.perf_counter`."""
+    `began`: when each of `EARLY_STAGES` began, by `time.perf_counter`. `origins`: by key, where
+    each setting was set."""
     began = (*began, time.perf_counter())
     try:
         log_to_file(log_file, config.log) if log_file else log_to_stderr(config.log)
@@ -80,7 +83,7 @@ def run(
         for name, start, end in zip(EARLY_STAGES, began, began[1:], strict=False):
             log_stage(name, end - start)
         raise_file_limit()
-        anyio.run(Daemon(config, owner, socket, began[0]).serve)
+        anyio.run(Daemon(config, owner, socket, began[0], origins).serve)
     except MemorydError as exc:
         log.error("cannot_serve", code=exc.code)
         say(exc)
@@ -91,7 +94,14 @@ def run(
 class Daemon:
     """The doors and the engine behind them, and the order of start and stop."""
 
-    def __init__(self, config: Config, owner: Owner, socket: Path | None, began: float) -> None:
+    def __init__(
+        self,
+        config: Config,
+        owner: Owner,
+        socket: Path | None,
+        began: float,
+        origins: Mapping[str, str] | None = None,
+    ) -> None:
         self._began = began
         self._config = config
         self._owner = owner
@@ -99,7 +109,10 @@ class Daemon:
         self._readiness = Readiness()
         self._status = Status(self._readiness, config.memory.path)
         self._server = McpServer(
-            self._readiness, self._status, parse_toolsets(config.doors.toolsets)
+            self._readiness,
+            self._status,
+            parse_toolsets(config.doors.toolsets),
+            House(self._readiness, self._status, config, origins),
         )
         self._logins = Logins()
         self._page = Page(self._server, self._logins)

@@ -26,7 +26,7 @@ from memoryd.cli.output import (
     say_json,
     size,
 )
-from memoryd.cli.target import given, settings, target, where
+from memoryd.cli.target import given, setting_origins, settings, target, where
 from memoryd.client.types import MirrorState, Status
 from memoryd.errors import (
     DaemonUnavailable,
@@ -52,7 +52,7 @@ def serve(options: argparse.Namespace) -> int:
     began = [time.perf_counter()]  # of each stage of the start until there is a log
     os.umask(0o077)  # only the owner can read what is created from here on
     forbid_core_dumps()
-    config = settings(options)
+    config, origins = settings(options), setting_origins(options)
     note_config(options, config.memory.path)
     began.append(time.perf_counter())
     try:
@@ -62,8 +62,8 @@ def serve(options: argparse.Namespace) -> int:
             # Late: a second daemon is refused before it loads all this.
             from memoryd.daemon import run
 
-            listen = named_socket(given(options))
-            return run(config, owner, socket=listen, log_file=options.log_file, began=began)
+            listen, log = named_socket(given(options)), options.log_file
+            return run(config, owner, socket=listen, log_file=log, began=began, origins=origins)
     except StoreBusy as exc:
         say(exc)
         if options.log_file and (first := daemon_record.read(config.memory.path)):

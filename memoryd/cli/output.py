@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from memoryd.amounts import counted as counted
+from memoryd.amounts import size as size
 from memoryd.errors import MemorydError
 from memoryd.sanitize import visible
 
@@ -74,22 +76,17 @@ def rows(facts: Mapping[str, str]) -> Iterable[str]:
     return (f"  {paint(name.ljust(width), DIM)}  {value}" for name, value in facts.items())
 
 
-def counted(count: int) -> str:
-    """`1 memory`, `2 memories`."""
-    return f"{count} {'memory' if count == 1 else 'memories'}"
-
-
 def span(seconds: float) -> str:
     """A length of time in its largest unit: `3 min`."""
-    for size, unit in UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
+    for length, unit in UNITS:
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
     return "0 s"
 
 
 def long_span(seconds: float) -> str:
     """The same in its two largest units: `3 h 12 min`."""
-    units = [size for size, _ in UNITS if size <= seconds]
+    units = [length for length, _ in UNITS if length <= seconds]
     rest = seconds % units[0] if units else 0
     return f"{span(seconds)} {span(rest)}" if rest >= 1 else span(seconds)
 
@@ -109,12 +106,3 @@ def remaining(memory: Mapping[str, Any], now: datetime) -> str:
 def moment(text: str) -> str:
     """An ISO 8601 time in the local zone: `2026-01-31 14:05`."""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def size(count: float) -> str:
-    """Bytes in the unit that fits: `18.3 MB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -5,13 +5,15 @@ never advertised. Unlike those they are answered while the memories are not open
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from memoryd import __version__
 from memoryd.doors import render
+from memoryd.doors.checkup import Checkup
 from memoryd.doors.health import Facts, health
+from memoryd.doors.imports import Importing
 from memoryd.doors.live import Live
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.status import Status, store_facts
@@ -20,6 +22,7 @@ from memoryd.engine.census import Census, Day, Values
 from memoryd.engine.engine import Engine
 from memoryd.fields import KIND, PROJECT, SOURCE
 from memoryd.sanitize import as_data
+from memoryd.settings import Config
 
 Arguments = dict[str, Any]
 Call = Callable[[Arguments], Awaitable[Arguments]]
@@ -29,17 +32,38 @@ MAX_VALUES = 30  # of a list of counts
 class House:
     """What the daemon knows beside its memories."""
 
-    def __init__(self, readiness: Readiness, status: Status) -> None:
+    def __init__(
+        self,
+        readiness: Readiness,
+        status: Status,
+        config: Config | None = None,
+        origins: Mapping[str, str] | None = None,
+    ) -> None:
+        """`config`: of the daemon; without it nothing can be imported or examined. `origins`: by
+        key, where each setting was set."""
         self._readiness = readiness
         self._status = status
         self.live = Live(readiness, status.calls)
         self.calls: dict[str, Call] = {"overview": self._overview, "samples": self._samples}
         self.arguments: dict[str, set[str]] = {"overview": set(), "samples": {"since"}}
+        if config is not None:
+            checkup = Checkup(readiness, status, config, origins or {})
+            self.calls |= checkup.calls
+            self.arguments |= checkup.arguments
+            importing = Importing(config.memory.path, config.memory.conversation_days)
+            for name, call in importing.calls.items():
+                self.add(name, self._with_engine(call), importing.arguments[name])
 
     def add(self, name: str, call: Call, arguments: set[str]) -> None:
         """One more operation."""
         self.calls[name] = call
         self.arguments[name] = arguments
+
+    def _with_engine(self, call: Callable[[Engine, Arguments], Awaitable[Arguments]]) -> Call:
+        async def calling(given: Arguments) -> Arguments:
+            return await call(await self._readiness.engine(), given)
+
+        return calling
 
     async def _overview(self, given: Arguments) -> Arguments:
         """Health, counts, days, and what needs attention."""

@@ -75,6 +75,11 @@ class Status:
         return found | state | {"store": await store_facts(engine)}
 
     @property
+    def socket_path(self) -> Path:
+        """Where the daemon listens."""
+        return Path(self.socket)
+
+    @property
     def uptime(self) -> float:
         """Seconds since the start."""
         return round(time.monotonic() - self._started, 1)
