@@ -20,13 +20,9 @@ export default function Doctor({ place }) {
     <div ref=${backups} class="anchor"><${Backups} onChange=${asked.reload} /></div>`;
 }
 
-const GRAVEST_FIRST = ["error", "warning", "note"];
-
 function Findings({ found, onRepaired }) {
-  const sorted = [...found.findings].sort((one, other) => GRAVEST_FIRST.indexOf(one.severity) - GRAVEST_FIRST.indexOf(other.severity));
   return html`${found.healthy && html`<div class="card all-well"><${Icon} name="check" /><div><h2>${t("doctor.healthy")}</h2><p class="soft">${t("doctor.healthy_lead")}</p></div></div>`}
-    ${sorted.length > 0 && html`<ul class="stack tight">${sorted.map((finding, place) => html`<${Finding} key=${`${finding.code} ${place}`} finding=${finding} onRepaired=${onRepaired} />`)}</ul>`}
-    ${found.notes.length > 0 && html`<div class="card"><h2>${t("doctor.notes")}</h2><ul class="doctor-notes">${found.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul></div>`}`;
+    ${found.findings.length > 0 && html`<ul class="stack tight">${found.findings.map((finding, place) => html`<${Finding} key=${`${finding.code} ${place}`} finding=${finding} onRepaired=${onRepaired} />`)}</ul>`}`;
 }
 
 const CHIPS = { error: "danger", warning: "warning", note: "" };
@@ -44,7 +40,7 @@ function Finding({ finding, onRepaired }) {
 
 // A command can be copied; a sentence is read.
 function Repair({ text }) {
-  const command = text.match(/^(?:Run: )?(memoryd [^.]*|systemctl .*|chmod .*)$/)?.[1];
+  const command = text.match(/^Run: ([^,;]+)$/)?.[1];
   return command ? html`<${Copyable} text=${command} />` : html`<span class="grow text">${text}</span>`;
 }
 

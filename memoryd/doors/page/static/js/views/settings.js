@@ -9,6 +9,8 @@ import { Marked } from "../ui/memory.js";
 import { useCall, useDebounced } from "../ui/state.js";
 import { Answer, Chip, Empty, Head, Select, Tabs } from "../ui/widgets.js";
 
+const FILE = "~/.config/memoryd/config.yaml"; // where a daemon looks that was told of no other file
+
 // The address holds the section and whether only changed settings are shown; the text that is
 // searched for stays in the history entry.
 export default function Settings({ place }) {
@@ -27,7 +29,7 @@ export default function Settings({ place }) {
 }
 
 function How({ file }) {
-  return html`<div class="card how"><p>${t("settings.how")}</p><div class="row"><span class="soft">${t("settings.file")}</span>${file ? html`<${Copyable} text=${file} />` : html`<span>${t("settings.no_file")}</span>`}</div></div>`;
+  return html`<div class="card how"><p>${t("settings.how")}</p><div class="row"><span class="soft">${t("settings.file")}</span><${Copyable} text=${file ?? FILE} />${!file && html`<span class="small faint">${t("settings.no_file")}</span>`}</div></div>`;
 }
 
 function matches(setting, words) {
@@ -52,13 +54,13 @@ function Setting({ setting, file, text }) {
   return html`<li class="setting"><div class="about"><code class="key"><${Marked} text=${setting.key} query=${text} /></code><p class="small soft"><${Marked} text=${setting.description} query=${text} /></p></div>
     <div class="values"><div class="row tight value-row"><${Value} setting=${setting} value=${setting.value} /><${Chip} kind=${CHIPS[setting.from] ?? ""}>${t(`settings.from_${setting.from}`)}<//></div>
       ${isChanged && html`<p class="small faint">${t("settings.default")} <${Value} setting=${setting} value=${setting.default} isDefault /></p>`}
-      ${isChanged && setting.where && html`<p class="small faint text">${t("settings.where", { where: setting.where })}</p>`}
+      ${isChanged && setting.where && html`<p class="small faint text">${t(`settings.where_${setting.from}`, { where: setting.where.replace(/^variable /, "") })}</p>`}
       <details><summary class="small">${t("settings.change")}</summary><${Change} setting=${setting} file=${file} /></details></div></li>`;
 }
 
 function Change({ setting, file }) {
   const [section, name] = setting.key.split(/\.(.*)/s);
-  return html`<div class="change stack tight"><p class="small soft">${t("settings.in_file", { file: file ?? t("settings.no_file") })}</p><pre>${`${section}:\n  ${name}: ${setting.secret ? "…" : yaml(setting.value)}`}</pre>
+  return html`<div class="change stack tight"><p class="small soft">${t("settings.in_file", { file: file ?? FILE })}</p><pre>${`${section}:\n  ${name}: ${setting.secret ? "…" : yaml(setting.value)}`}</pre>
     <p class="small soft">${t("settings.in_variable")}</p><${Copyable} text=${variableOf(setting)} /><p class="small faint">${t("settings.restart")}</p></div>`;
 }
 
