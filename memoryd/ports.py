@@ -234,12 +234,13 @@ class MirrorFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup on disk; `memories` is None if the file was listed, not opened."""
+    """A backup on disk; `memories` is None if it is not known without reading the whole file."""
 
     path: str
     memories: int | None
     size: int
     created_at: float
+    readable: bool = True  # its first line is that of a backup
 
 
 class Store(Protocol):
@@ -304,6 +305,9 @@ class Store(Protocol):
         """For a store whose files were deleted or damaged while it was open: write `records`, which
         must be all memories, to a verified backup in `folder`, and restore the store from it.
         Raises StoreError `store_in_place` if the store still works."""
+
+    async def all_backups(self, folder: Path) -> list[Backup]:
+        """The backups in a folder, newest first."""
 
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
         """The newest backup in a folder that is dated `until` or earlier; None without one."""

@@ -137,14 +137,15 @@ def _taken_facts(taken: Taken) -> Arguments:
 
 
 async def _backup(engine: Engine, given: Arguments) -> Arguments:
-    return _backup_facts(await engine.backup(), engine)
+    return backup_facts(await engine.backup(), engine)
 
 
 async def _rescue(engine: Engine, given: Arguments) -> Arguments:
-    return _backup_facts(await engine.rescue(given.get("folder")), engine)
+    return backup_facts(await engine.rescue(given.get("folder")), engine)
 
 
-def _backup_facts(backup: Backup, engine: Engine) -> Arguments:
+def backup_facts(backup: Backup, engine: Engine) -> Arguments:
+    """A backup as clients read it."""
     at = render.moment(backup.created_at, engine.zone)
     return {
         "path": backup.path,

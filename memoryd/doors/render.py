@@ -11,6 +11,7 @@ from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
 
+from memoryd.engine.census import Values
 from memoryd.engine.turn_keys import ORDER, OWN_KEYS
 from memoryd.engine.windows import Window
 from memoryd.errors import MemorydError
@@ -107,6 +108,14 @@ def reviewed(done: Reviewed, zone: tzinfo | None) -> dict[str, Any]:
 def stored(done: Stored, zone: tzinfo | None) -> dict[str, Any]:
     how = {"duplicate": done.duplicate, "replaced": done.replaced}
     return memory(done.memory, zone) | how | {"warnings": list(done.warnings)}
+
+
+def values(found: Values, most: int) -> list[dict[str, Any]]:
+    """The first values with how many memories have each."""
+    return [
+        {"value": None if value is None else as_data(value), "memories": count}
+        for value, count in found[:most]
+    ]
 
 
 def window(found: Window, zone: tzinfo | None) -> dict[str, Any]:

@@ -85,9 +85,9 @@ class McpServer:
             on_completion=self._complete,
         )
 
-    async def drained(self) -> None:
-        """Wait until no call is running."""
-        while self._running:
+    async def drained(self, but: int = 0) -> None:
+        """Wait until no more than `but` calls are running."""
+        while self._running > but:
             self._idle = anyio.Event()
             await self._idle.wait()
 

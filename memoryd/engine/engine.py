@@ -58,7 +58,7 @@ from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.logs import stage
-from memoryd.model import DAY, MICRO, Lifetimes
+from memoryd.model import DAY, MICRO, Lifetimes, Memory
 from memoryd.ports import (
     Backup,
     ClockRecord,
@@ -126,6 +126,7 @@ class Engine:
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
         self.backup = upkeep.backup
         self.newest_backup = upkeep.newest_backup
+        self.all_backups = upkeep.all_backups
         self.sweep = upkeep.sweep
         self.cleanup_expired = upkeep.cleanup_expired
         self.embed_all_pending = upkeep.embed_pending
@@ -197,6 +198,15 @@ class Engine:
     def backup_hours(self) -> float:
         """Hours between two backups; 0: none are made by themselves."""
         return self._parts.backup.every_hours
+
+    @property
+    def backups_kept(self) -> int:
+        """How many backups are kept."""
+        return self._parts.backup.keep
+
+    def all_memories(self) -> list[Memory]:
+        """Every memory, expired ones too; they must not be changed."""
+        return list(self._parts.index)
 
     @property
     def model(self) -> tuple[str, int] | None:
