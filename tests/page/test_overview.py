@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+import re
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from memoryd.doors import health
+from memoryd.doors.page.assets import STATIC
 from tests.daemons import Daemon, ForkedDaemon
 from tests.page.browser import CANARIES, DESKTOP, PHONE, opened, overflows, owner
 
@@ -42,6 +47,13 @@ def test_it_shows_health_and_counts(browser: Browser, daemon: Daemon) -> None:
             expect(page.locator(".total-types")).to_contain_text(f"{kind} {count}")
         for reason in found["health"]["reasons"]:
             expect(page.locator(".reasons")).to_contain_text(reason["sentence"])
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_every_reason_comes_with_what_to_do(language: str) -> None:
+    reasons = set(re.findall(r'Reason\("(\w+)"', inspect.getsource(health)))
+    texts = json.loads((STATIC / "strings" / f"{language}.json").read_text(encoding="utf-8"))
+    assert reasons == texts["overview"]["todo"].keys()
 
 
 @pytest.mark.slow

@@ -61,6 +61,6 @@ function Row({ backup, onRestore }) {
     <td class="number" data-label=${t("doctor.memories")}>${backup.memories === null ? "–" : number(backup.memories)}</td>
     <td class="number" data-label=${t("doctor.size")}>${bytes(backup.bytes)}</td>
     <td data-label=${t("doctor.model")}>${backup.model ?? "–"}</td>
-    <td data-label=${t("doctor.state")}>${backup.verified ? html`<${Chip} kind="good">${t("doctor.verified")}<//>` : html`<${Chip}>${t("doctor.unverified")}<//>`}</td>
+    <td data-label=${t("doctor.state")}>${backup.verified ? html`<${Chip} kind="good">${t("doctor.readable")}<//>` : html`<${Chip} kind="danger">${t("doctor.unreadable")}<//>`}</td>
     <td class="act"><${Button} kind="small" icon="undo" aria-label=${t("doctor.restore_from", { name: backup.name })} onClick=${() => onRestore(backup)}>${t("doctor.restore")}<//></td></tr>`;
 }
