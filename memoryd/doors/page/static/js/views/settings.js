@@ -55,7 +55,13 @@ function Setting({ setting, file, text }) {
     <div class="values"><div class="row tight value-row"><${Value} setting=${setting} value=${setting.value} /><${Chip} kind=${CHIPS[setting.from] ?? ""}>${t(`settings.from_${setting.from}`)}<//></div>
       ${isChanged && html`<p class="small faint">${t("settings.default")} <${Value} setting=${setting} value=${setting.default} isDefault /></p>`}
       ${isChanged && setting.where && html`<p class="small faint text">${t(`settings.where_${setting.from}`, { where: setting.where.replace(/^variable /, "") })}</p>`}
-      <details><summary class="small">${t("settings.change")}</summary><${Change} setting=${setting} file=${file} /></details></div></li>`;
+      <${Unfold} title=${html`<span class="small">${t("settings.change")}</span>`}>${() => html`<${Change} setting=${setting} file=${file} />`}<//></div></li>`;
+}
+
+// What is folded is not rendered before it is opened: there are many settings.
+function Unfold({ title, children }) {
+  const [open, setOpen] = useState(false);
+  return html`<details open=${open} onToggle=${(event) => setOpen(event.target.open)}><summary>${title}</summary>${open && children()}</details>`;
 }
 
 function Change({ setting, file }) {
@@ -68,7 +74,7 @@ function Change({ setting, file }) {
 function Value({ setting, value, isDefault = false }) {
   if (setting.secret && !isDefault) return html`<span class="value secret">${isEmpty(value) ? t("settings.empty") : t("settings.masked")}</span>`;
   if (isEmpty(value)) return html`<span class="value faint">${t("settings.empty")}</span>`;
-  if (typeof value === "object" && !Array.isArray(value)) return html`<details class="value-tree"><summary><span class="value">${t("settings.entries", { n: Object.keys(value).length })}</span></summary><pre>${JSON.stringify(value, null, 2)}</pre></details>`;
+  if (typeof value === "object" && !Array.isArray(value)) return html`<${Unfold} title=${html`<span class="value">${t("settings.entries", { n: Object.keys(value).length })}</span>`}>${() => html`<pre>${JSON.stringify(value, null, 2)}</pre>`}<//>`;
   return html`<code class="value">${shown(value)}</code>`;
 }
 
