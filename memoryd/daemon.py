@@ -119,6 +119,7 @@ class Daemon:
                     log_stage("listen", time.perf_counter() - began)
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
+                    doors.start_soon(self._server.house.live.run)
                     doors.start_soon(self._keep_place, doors)
                     doors.start_soon(ask_for_time, lambda: self._readiness.stage == "starting")
                     await self._serve_engine()
@@ -165,7 +166,8 @@ class Daemon:
             await tasks.start(serve_web, *given)
             return int(port.getsockname()[1])
 
-        self._server.offer_page(PageDoor(doors, self._logins, open_web).new_link)
+        page_door = PageDoor(doors, self._logins, open_web)
+        self._server.house.add("open_page", page_door.open_page, set())
         await tasks.start(self._local_door(token).serve, listening)
         if doors.tcp_port:
             door = LineDoor(

@@ -26,8 +26,19 @@ class Call:
     """One running call; the server sets its outcome."""
 
     outcome: str = OK  # else the code of the error
+    is_fault: bool = False  # it failed through no fault of the caller
     counts: Mapping[str, int] = field(default_factory=dict)
     steps: Mapping[str, float] = field(default_factory=dict)  # seconds of each step of a search
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """One call that has ended."""
+
+    tool: str
+    seconds: float
+    ok: bool
+    is_fault: bool
 
 
 @dataclass(slots=True)
@@ -53,6 +64,11 @@ class CallLog:
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
         self._timer = timer
         self._tools: dict[str, _Tool] = {}
+        self._watchers: list[Callable[[CallFacts], None]] = []
+
+    def watch(self, watcher: Callable[[CallFacts], None]) -> None:
+        """Tell `watcher` of every call that ends."""
+        self._watchers.append(watcher)
 
     @contextmanager
     def timed(self, tool: str) -> Iterator[Call]:
@@ -74,6 +90,9 @@ class CallLog:
         noted.outcomes[call.outcome] += 1
         noted.seconds += seconds
         noted.latest.append(seconds)
+        facts_of_call = CallFacts(tool, seconds, call.outcome == OK, call.is_fault)
+        for watcher in self._watchers:
+            watcher(facts_of_call)
         for step, took in call.steps.items():
             noted.steps.setdefault(step, deque(maxlen=LATEST)).append(took)
         steps = {f"{step}_ms": milliseconds(took) for step, took in call.steps.items()}

@@ -10,19 +10,43 @@ from typing import Any
 
 from memoryd.doors import render
 from memoryd.doors.rights import Rights
+from memoryd.engine import checks
 from memoryd.engine.bulk_forget import BulkForgetResult
 from memoryd.engine.engine import Engine
 from memoryd.engine.filters import Filter
 from memoryd.engine.lifecycle.review import REJECT
 from memoryd.errors import InvalidInput
+from memoryd.fields import KIND, NEEDS_REVIEW, SOURCE, TAGS
 
 Arguments = dict[str, Any]
 MAX_HANDLE = 1000  # characters of an id or name; longer ones cannot exist
+NARROWING = {"kind": KIND, "source": SOURCE, "tag": TAGS}  # arguments, and the keys they filter by
+FILTERS = {*NARROWING, NEEDS_REVIEW, "pinned"}
 FORGET_BATCH = 5000  # memories that one call deletes: well within a client's timeout
 
 
 async def list_memories(engine: Engine, given: Arguments) -> Arguments:
-    return render.listed(await engine.list_memories(**given), engine.zone)
+    return render.listed(await engine.list_memories(**with_filters(given)), engine.zone)
+
+
+def with_filters(given: Arguments) -> Arguments:
+    """The arguments with the filters of `NARROWING` as conditions on metadata. Raises
+    InvalidInput."""
+    wanted: Arguments = {}
+    for argument, key in NARROWING.items():
+        if argument in given:
+            wanted[key] = given[argument]
+    if NEEDS_REVIEW in given:
+        flagged = checks.flag(given[NEEDS_REVIEW], NEEDS_REVIEW)
+        wanted[NEEDS_REVIEW] = True if flagged else {"$ne": True}
+    for key, value in wanted.items():
+        if not isinstance(value, str) and key != NEEDS_REVIEW:
+            raise InvalidInput(f"{key} must be text.", code="filter_invalid")
+    rest = {key: value for key, value in given.items() if key not in FILTERS or key == "pinned"}
+    if not wanted:
+        return rest
+    asked = rest.get("metadata")
+    return rest | {"metadata": {"$and": [asked, wanted]} if asked else wanted}
 
 
 async def update_memory(engine: Engine, given: Arguments) -> Arguments:

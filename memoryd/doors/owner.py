@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from memoryd.doors import render
-from memoryd.doors.manage import FORGET_BATCH, bulk_forget_answer, memory_id
+from memoryd.doors.manage import (
+    FILTERS,
+    FORGET_BATCH,
+    bulk_forget_answer,
+    memory_id,
+    with_filters,
+)
 from memoryd.engine import checks
 from memoryd.engine.engine import Engine
 from memoryd.engine.mirror.edits import Edit
@@ -30,9 +36,9 @@ Arguments = dict[str, Any]
 IMPORT_BATCH = 100  # memories of one call
 MOVE_BATCH = 2000  # memories that one call moves to another project
 LENGTH_TOLERANCE = 1e-3  # of a unit vector
-SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than"}
+SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than", "pinned"}
 ARGUMENTS = {
-    "forget_where": SELECTION | {"dry_run", "everything", "purge"},
+    "forget_where": SELECTION | FILTERS | {"dry_run", "everything", "purge"},
     "export_memories": SELECTION | {"after", "embeddings"},
     "read_memory": {"memory_id"},
     "import_memories": {"memories", "model", "overwrite", "trust_vectors"},
@@ -47,6 +53,7 @@ ARGUMENTS = {
 
 
 async def _forget_where(engine: Engine, given: Arguments) -> Arguments:
+    given = with_filters(given)
     chosen = {key: value for key, value in given.items() if key in SELECTION}
     how = {key: value for key, value in given.items() if key not in SELECTION}
     done = await engine.forget_where(engine.selection(**chosen), limit=FORGET_BATCH, **how)

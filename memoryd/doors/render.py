@@ -30,18 +30,24 @@ def moment(at: float, zone: tzinfo | None) -> str:
 
 def memory(found: Memory, zone: tzinfo | None) -> dict[str, Any]:
     """One memory; name, session, pin and time of change only if it has them."""
+    made = exact_memory(found, zone)
+    texts = {key: as_data(made[key]) for key in ("content", "name", "session_id") if key in made}
+    return made | texts | {"metadata": metadata_as_data(found.metadata)}
+
+
+def exact_memory(found: Memory, zone: tzinfo | None) -> dict[str, Any]:
+    """The same with its text as it is stored: for its owner, never for an agent."""
     made: dict[str, Any] = {
         "id": found.id,
-        "content": as_data(found.content),
+        "content": found.content,
         "type": str(found.type),
         "created_at": moment(found.created_at, zone),
         "expires_at": None if found.expires_at is None else moment(found.expires_at, zone),
-        "metadata": metadata_as_data(found.metadata),
+        "metadata": dict(found.metadata),
     }
-    names = {"name": found.name, "session_id": found.session_id}
-    made |= {key: as_data(value) for key, value in names.items() if value is not None}
     changed = None if found.updated_at is None else moment(found.updated_at, zone)
-    extra = {"pinned": found.pinned or None, "updated_at": changed}
+    extra: dict[str, Any] = {"name": found.name, "session_id": found.session_id}
+    extra |= {"pinned": found.pinned or None, "updated_at": changed}
     return made | {key: value for key, value in extra.items() if value is not None}
 
 

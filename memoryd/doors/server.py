@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import Call
+from memoryd.doors.house import House
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.resources import (
     JSON,
@@ -55,11 +56,17 @@ class McpServer:
     """Tools, resources and prompt, independent of the door."""
 
     def __init__(
-        self, readiness: Readiness, status: Status, toolsets: Sequence[str] = DEFAULT
+        self,
+        readiness: Readiness,
+        status: Status,
+        toolsets: Sequence[str] = DEFAULT,
+        house: House | None = None,
     ) -> None:
-        """`toolsets`: those of a client that asks for none."""
+        """`toolsets`: those of a client that asks for none. `house`: what the daemon knows beside
+        its memories, for its owner."""
+        self.house = house or House(readiness, status)
         self._resources = Resources(readiness, status)
-        self._tools = Tools(readiness, toolsets)
+        self._tools = Tools(readiness, toolsets, self.house)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()
@@ -77,10 +84,6 @@ class McpServer:
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
         )
-
-    def offer_page(self, new_link: Callable[[], Awaitable[str]]) -> None:
-        """Answer the operation `open_page` with a link of this function."""
-        self._tools.new_link = new_link
 
     async def drained(self) -> None:
         """Wait until no call is running."""
@@ -138,6 +141,7 @@ class McpServer:
             found = await self._tools.call(name, arguments, ctx)
         except MemorydError as exc:
             call.outcome = exc.code
+            call.is_fault = not isinstance(exc, InvalidInput | NotFound)
             raise
         except MemoryError as exc:
             log.error("tool_failed", tool=name, error="MemoryError", at=_place(exc))
@@ -149,6 +153,7 @@ class McpServer:
             call.counts = _counts(found)
             return found
         call.outcome = told.code
+        call.is_fault = True
         raise told
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:

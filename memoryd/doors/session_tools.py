@@ -95,7 +95,7 @@ async def compact_session(
 
 async def list_sessions(engine: Engine, given: Arguments) -> Arguments:
     found = await engine.sessions.list_sessions(**given)
-    listed = [_facts(one, engine.zone) for one in found.sessions]
+    listed = [session_facts(one, engine.zone) for one in found.sessions]
     return {"sessions": listed, "total": found.total}
 
 
@@ -107,7 +107,7 @@ async def read_session(
     markers = [_marker(marker, engine.zone) for marker in found.facts.markers]
     hint = {} if messages or markers else hint_where_empty(session)
     read = {"notice": NOTICE, "messages": messages, "markers": markers}
-    return _facts(found.facts, engine.zone) | read | hint
+    return session_facts(found.facts, engine.zone) | read | hint
 
 
 async def rename_session(
@@ -177,7 +177,7 @@ def _compacted(done: Compacted) -> Arguments:
     }
 
 
-def _facts(found: SessionFacts, zone: tzinfo | None) -> Arguments:
+def session_facts(found: SessionFacts, zone: tzinfo | None) -> Arguments:
     def moment(at: float | None) -> str | None:
         return None if at is None else render.moment(at, zone)
 
@@ -192,6 +192,8 @@ def _facts(found: SessionFacts, zone: tzinfo | None) -> Arguments:
         "messages": found.messages,
         "turns": found.turns,
         "archives": len(found.markers),
+        "project": None if found.project is None else as_data(found.project),
+        "state": "open" if found.closed_at is None else "asleep",
     }
 
 

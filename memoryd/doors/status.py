@@ -15,6 +15,7 @@ import anyio.to_thread
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import CallLog
+from memoryd.doors.live import resident
 from memoryd.doors.readiness import Readiness
 from memoryd.engine.engine import Engine
 from memoryd.errors import MemorydError, StoreUnavailable
@@ -41,12 +42,12 @@ class Status:
             "health": self._readiness.stage,
             "version": __version__,
             "pid": os.getpid(),
-            "uptime_seconds": round(time.monotonic() - self._started, 1),
+            "uptime_seconds": self.uptime,
             "data_dir": str(self._data_dir),
             "socket": self.socket,
-            "resident_bytes": _resident(),
+            "resident_bytes": resident() or 0,
             "disk_bytes": await anyio.to_thread.run_sync(_disk, self._data_dir),
-            "disk_free_bytes": await anyio.to_thread.run_sync(_free, self._data_dir),
+            "disk_free_bytes": await self.disk_free() or 0,
         }
         if calls := self.calls.summary():
             found["calls"] = calls
@@ -71,7 +72,16 @@ class Status:
             doubt["believed"] = render.moment(doubt["believed"], engine.zone)
             doubt["seconds_left"] = round(doubt["seconds_left"])
         state["mirror"] = render.mirror(state["mirror"], engine.zone)
-        return found | state | {"store": await _store(engine)}
+        return found | state | {"store": await store_facts(engine)}
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the start."""
+        return round(time.monotonic() - self._started, 1)
+
+    async def disk_free(self) -> int | None:
+        """Free bytes on the disk of the data directory; None if the system does not tell."""
+        return await anyio.to_thread.run_sync(_free, self._data_dir)
 
     async def metrics(self) -> str:
         """The same figures in the Prometheus text format."""
@@ -85,7 +95,7 @@ class Status:
         return "\n".join([*lines, *self.calls.metrics(), ""])
 
 
-async def _store(engine: Engine) -> dict[str, Any]:
+async def store_facts(engine: Engine) -> dict[str, Any]:
     """The store's own facts, or the error that prevents them."""
     store: dict[str, Any] = {"error": render.error(BEING_REWRITTEN)}
     with anyio.move_on_after(STORE_SECONDS):
@@ -99,21 +109,11 @@ async def _store(engine: Engine) -> dict[str, Any]:
     return store
 
 
-def _resident() -> int:
-    """Bytes of this process in RAM; 0 if the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return 0
-
-
-def _free(folder: Path) -> int:
-    """Free bytes on the disk of the data directory; 0 if the system does not tell."""
+def _free(folder: Path) -> int | None:
     try:
         return shutil.disk_usage(folder).free
     except OSError:
-        return 0
+        return None
 
 
 def _disk(folder: Path) -> int:

@@ -8,8 +8,9 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import hooks, manage, notes, owner, projects, render, session_tools
+from memoryd.doors import bulk, detail, hooks, manage, notes, owner, projects, render, session_tools
 from memoryd.doors.calls import note_steps
+from memoryd.doors.house import House
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
 from memoryd.doors.schemas import TOOLS, TOOLSET_OF
@@ -35,12 +36,14 @@ Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
-LOCAL_CALLS = owner.CALLS | hooks.CALLS  # only on the local socket, never advertised
-OPEN_PAGE = "open_page"  # the same, and it works without the engine
+# Only on the local socket, never advertised.
+LOCAL_CALLS = owner.CALLS | hooks.CALLS | detail.CALLS | bulk.CALLS
+LOCAL_ARGUMENTS = owner.ARGUMENTS | hooks.ARGUMENTS | detail.ARGUMENTS | bulk.ARGUMENTS
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {
-    "search_memories": {"include_superseded", "mode", "project", "count_use"},
+    "search_memories": {"include_superseded", "mode", "project", "count_use"} | manage.FILTERS,
+    "list_memories": manage.FILTERS,
     "add_turn": {"source", "tool", "tools_used", "metadata"},
     "get_context": {"scope", "identity", "window_only", "count_use", "phase"},
     "brief": {"max_tokens", "count_use"},
@@ -56,15 +59,15 @@ class UnknownTool(InvalidInput):
 class Tools:
     """Every tool by name."""
 
-    def __init__(self, readiness: Readiness, default: Sequence[str]) -> None:
+    def __init__(self, readiness: Readiness, default: Sequence[str], house: House) -> None:
         """`default`: the toolsets of a client that asks for none."""
         self._readiness = readiness
         self._default = default
-        self.new_link: Callable[[], Awaitable[str]] | None = None  # to the page, if there is one
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         for name, arguments in UNLISTED.items():
             self._known[name] |= arguments
-        self._known |= owner.ARGUMENTS | hooks.ARGUMENTS
+        self._known |= LOCAL_ARGUMENTS | house.arguments
+        self._house = house.calls
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "store_memory": _store,
             "forget_memory": _forget,
@@ -101,8 +104,10 @@ class Tools:
 
     def has(self, name: str) -> bool:
         """Whether there is a tool of this name, advertised or not."""
-        calls = (self._calls, self._session_calls, self._calls_with_rights, (OPEN_PAGE,))
-        return any(name in known for known in calls)
+        return any(
+            name in calls
+            for calls in (self._calls, self._session_calls, self._calls_with_rights, self._house)
+        )
 
     def listed(self, ctx: Any) -> list[Tool]:
         """The tools that a client sees. Raises InvalidInput for a toolset that does not exist."""
@@ -110,14 +115,14 @@ class Tools:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
         """The tool's answer. Raises UnknownTool or another MemorydError."""
-        if name == OPEN_PAGE:
-            return await self._open_page(arguments or {})
-        if name in LOCAL_CALLS:
+        if name in LOCAL_CALLS or name in self._house:
             _check_local(name)
         else:
             self._check_offered(name, ctx)
             rights_of(ctx).check(name)
         given = self._given(name, arguments or {})
+        if name in self._house:
+            return await self._house[name](given)
         engine = await self._readiness.engine()
         if name in projects.NEEDED_BY and (own := await projects.project_of_call(ctx)):
             given[OWN_PROJECT] = own
@@ -128,14 +133,6 @@ class Tools:
         if name in self._calls_with_rights:
             return await self._calls_with_rights[name](engine, given, rights_of(ctx))
         return await self._calls[name](engine, given)
-
-    async def _open_page(self, arguments: Mapping[str, Any]) -> Arguments:
-        """A link to the page that logs one browser in."""
-        _check_local(OPEN_PAGE)
-        self._given(OPEN_PAGE, arguments)
-        if self.new_link is None:
-            raise InvalidInput("This daemon serves no page.", code="page_unavailable")
-        return {"url": await self.new_link()}
 
     def _check_offered(self, name: str, ctx: Any) -> None:
         """Raises UnknownTool if there is no such tool, or its toolset was not asked for."""
@@ -181,6 +178,7 @@ def _check_local(name: str) -> None:
 
 async def _search(engine: Engine, given: Arguments, rights: Rights) -> Arguments:
     counts = checks.flag(given.pop("count_use", True), "count_use")
+    given = manage.with_filters(given)
     found = _bounded(await engine.search(given.pop("query", ""), **given))
     if counts and rights.writes:  # who may only read leaves no trace
         engine.count_uses(hit.memory.id for hit in found.hits)

@@ -57,11 +57,14 @@ class BulkForget:
         since: object = None,
         until: object = None,
         older_than: float | None = None,
+        pinned: bool | None = None,
     ) -> Filter:
         """A filter from the arguments; `older_than`: seconds before now. Raises InvalidInput."""
         zone = self._parts.lifetimes.zone
-        found = asked_filter(zone, memory_type, session_id, metadata, since, until)
-        if found.type is not None or metadata:  # what a list with this filter shows
+        found = asked_filter(zone, memory_type, session_id, metadata, since, until, pinned)
+        if (
+            found.type is not None or metadata or pinned is not None
+        ):  # what a list with this filter shows
             found = without_records(found)
         if older_than is None:
             return found

@@ -225,6 +225,7 @@ def asked_filter(
     metadata: Mapping[str, Any] | None,
     since: object,
     until: object,
+    pinned: bool | None = None,
 ) -> Filter:
     """A filter from the arguments of a call. Raises InvalidInput."""
     return Filter(
@@ -233,6 +234,7 @@ def asked_filter(
         where=parse_where(metadata),
         since=checks.moment(since, "since", zone),
         until=checks.moment(until, "until", zone),
+        pinned=None if pinned is None else checks.flag(pinned, "pinned"),
     )
 
 

@@ -14,9 +14,12 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from memoryd.engine.bulk_change import BulkChange
 from memoryd.engine.bulk_forget import BulkForget
+from memoryd.engine.census import Censuses
 from memoryd.engine.chains import Chains
 from memoryd.engine.clock_guard import NoRecord
+from memoryd.engine.details import Details
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
@@ -95,6 +98,7 @@ class Engine:
         self.chain = chains.chain
 
         self.projects = Projects(parts)
+        self.censuses = Censuses(parts)
 
         uses = Uses()
         lifecycle = LifecycleJobs(parts, memories, uses)
@@ -110,15 +114,18 @@ class Engine:
 
         updates = Updates(parts, memories)
         self.update_memory = updates.update_memory
+        self.bulk = BulkChange(parts, memories, updates)
         self.review = Review(parts, memories, updates, uses).review
 
         self.notes = Notes(parts, memories, updates)
 
         self._compose_sessions(memories, updates, search, listing)
+        self.details = Details(parts, memories, chains, uses, self.pushes)
 
         staleness = Staleness(parts, uses, history)
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
         self.backup = upkeep.backup
+        self.newest_backup = upkeep.newest_backup
         self.sweep = upkeep.sweep
         self.cleanup_expired = upkeep.cleanup_expired
         self.embed_all_pending = upkeep.embed_pending
@@ -181,6 +188,15 @@ class Engine:
         """The time zone of days and shown times; None: the system's."""
         return self._parts.lifetimes.zone
 
+    def now(self) -> float:
+        """The time, in epoch seconds."""
+        return self._parts.clock()
+
+    @property
+    def backup_hours(self) -> float:
+        """Hours between two backups; 0: none are made by themselves."""
+        return self._parts.backup.every_hours
+
     @property
     def model(self) -> tuple[str, int] | None:
         """The current model and the dimension of its vectors; None without a model."""
@@ -213,7 +229,7 @@ class Engine:
 
     async def store_status(self) -> Mapping[str, object]:
         """Facts about the store and its newest backup."""
-        newest = await self._upkeep.newest_backup()
+        newest = await self.newest_backup()
         facts = dict(await self._parts.store.status())
         return facts | ({"backup": newest.path, "backup_at": newest.created_at} if newest else {})
 
@@ -238,6 +254,11 @@ class Engine:
     def count(self) -> int:
         """How many memories there are, including expired ones that wait for the sweep."""
         return len(self._parts.index)
+
+    @property
+    def pending_vectors(self) -> int:
+        """How many memories have no vector."""
+        return self._parts.index.pending
 
     def attach(self, encoder: Encoder) -> None:
         """Use this model from now on."""

@@ -170,6 +170,7 @@ class Filter:
     hides_records: bool = False  # of sessions, and digests
     projects: tuple[str | None, ...] | None = None  # only of these; None among them: shared ones
     without: frozenset[str] = frozenset()  # ids of memories that are not wanted
+    pinned: bool | None = None  # None: both
 
     def matches(self, memory: Memory) -> bool:
         """Whether the memory meets every condition on its own fields; expiry is none of them."""
@@ -180,6 +181,7 @@ class Filter:
             and (self.until is None or memory.created_at < self.until)
             and (self.projects is None or memory.metadata.get(PROJECT) in self.projects)
             and memory.id not in self.without
+            and self.pinned in (None, memory.pinned)
             and self.where.matches(memory.metadata)
             and not (self.hides_records and is_hidden(memory))
         )

@@ -76,17 +76,18 @@ class Listing:
         since: object = None,
         until: object = None,
         project: str | None = None,
+        pinned: bool | None = None,
         order: str = "newest",
         limit: int = LIMIT,
         cursor: str | None = None,
     ) -> Listed:
         """The memories that match, in this order: newest, oldest, expiring (those that never do
-        come last), most_used or least_sure. `project`: only of this one; `cursor`: of the page
-        before. Raises InvalidInput."""
+        come last), most_used or least_sure. `project`: only of this one; `pinned`: only
+        such ones, or only others; `cursor`: of the page before. Raises InvalidInput."""
         zone, count = self._parts.lifetimes.zone, checks.limit(limit)
         metadata = narrowed(metadata, project)
         filter = without_records(
-            asked_filter(zone, memory_type, session_id, metadata, since, until)
+            asked_filter(zone, memory_type, session_id, metadata, since, until, pinned)
         )
         key = self._key(order)
         about = _digest(order, filter, check_metadata(metadata))
@@ -158,6 +159,7 @@ def _order(name: object) -> Callable[[Memory, Uses, float], Key]:
 def _digest(order: str, filter: Filter, metadata: Mapping[str, Any]) -> str:
     """Order and filter as a short text, so that a cursor is not used with others."""
     facts = [order, filter.type, filter.session_id, filter.since, filter.until, metadata]
+    facts += [] if filter.pinned is None else [filter.pinned]
     text = json.dumps(facts, sort_keys=True)
     return blake2b(text.encode(), digest_size=6).hexdigest()
 

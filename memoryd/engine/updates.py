@@ -122,7 +122,7 @@ class Updates:
         """
         found = await self._memories.existing(memory_id)
         fields = {"content": content, "type": memory_type, "name": name, "pinned": pinned}
-        checked = _checked(fields, self._parts) | _cleared(clear, fields, expires_at)
+        checked = checked_fields(fields, self._parts) | _cleared(clear, fields, expires_at)
         if metadata is not None:
             checked["metadata"] = user_metadata(metadata, found.metadata)
         if not checked and expires_at is None:
@@ -191,7 +191,7 @@ class Updates:
         return read_text(memory, self._parts.search.lead_fields)
 
 
-def _checked(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+def checked_fields(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     """The fields that are given, checked. Raises InvalidInput."""
     rules: dict[str, Callable[[Any], Any]] = {
         "content": lambda value: checks.content(value, parts.memory.max_content_bytes),

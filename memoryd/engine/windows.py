@@ -114,6 +114,10 @@ class Windows:
         messages = tuple(memory.copy() for memory in shown[-2 * turns :])
         return Window(session, messages, hidden=len(alive) - len(shown))
 
+    def held(self, session_id: str) -> set[str]:
+        """The ids of the messages in the window of a session."""
+        return {memory.id for memory in self._alive(session_label(session_id), self._parts.clock())}
+
     def _alive(self, session: str, now: float) -> list[Memory]:
         found = (self._parts.index.get(id) for id in self._window(session).ids)
         return [memory for memory in found if memory and not is_expired(memory, now)]

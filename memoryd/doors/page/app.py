@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import AsyncIterator
 from functools import cached_property
 from typing import Any
 
 import anyio.to_thread
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
@@ -76,6 +77,7 @@ class Page:
                 Route("/login", self._log_in, methods=["POST"]),
                 Route("/logout", self._log_out, methods=["POST"]),
                 Route("/call", self._call, methods=["POST"]),
+                Route("/events", self._events, methods=["POST"]),
                 Route("/static/{name:path}", self._asset),
                 Route("/{view:path}", self._shell),
             ]
@@ -118,7 +120,8 @@ class Page:
         return _answer({})
 
     async def _call(self, request: Request) -> Response:
-        """One call of a tool or an owner's operation, as `{tool, arguments}`."""
+        """One call of a tool or an owner's operation, as `{tool, arguments}`. A refusal of the tool
+        is an answer too, as everywhere in the protocol, so that a browser reports only faults."""
         if (refusal := self._refusal(request)) is not None:
             return refusal
         given = await _body(request)
@@ -128,9 +131,25 @@ class Page:
             return _refused(400, told)
         PEER.set(Peer(None, local=True, tools="all"))
         try:
-            return _answer(await self._server.call_as_owner(tool, arguments))
+            return _answer({"answer": await self._server.call_as_owner(tool, arguments)})
         except MemorydError as exc:
-            return _refused(400, exc)
+            return _refused(200, exc)
+
+    async def _events(self, request: Request) -> Response:
+        """Server-sent events: figures every few seconds, and a word when memories have changed."""
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        headers = HEADERS | {"Cache-Control": "no-store"}
+        return StreamingResponse(self._stream(), headers=headers, media_type="text/event-stream")
+
+    async def _stream(self) -> AsyncIterator[str]:
+        self.watching += 1
+        try:
+            yield ": connected\n\n"
+            async for event, data in self._server.house.live.changes():
+                yield f"event: {event}\ndata: {json.dumps(data)}\n\n"
+        finally:
+            self.watching -= 1
 
     def _refusal(self, request: Request) -> Response | None:
         """Why a request is not the owner's; None if it is."""

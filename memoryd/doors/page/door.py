@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import anyio
 
@@ -37,14 +38,14 @@ class PageDoor:
             host = doors.http_host.strip("[]")
             self._address = f"[{host}]:{doors.http_port}" if ":" in host else _at(doors)
 
-    async def new_link(self) -> str:
+    async def open_page(self, given: dict[str, Any]) -> dict[str, Any]:
         """A link that logs one browser in. The ticket is in the part of an address that browsers do
         not send, so it is in no log. Raises CannotListen."""
         async with self._opening:
             if not self._address:
                 port = await self._open_door(replace(self._doors, http_host=LOOPBACK, http_port=0))
                 self._address = f"{LOOPBACK}:{port}"
-        return f"http://{self._address}{PATH}/#ticket={self._logins.new_ticket()}"
+        return {"url": f"http://{self._address}{PATH}/#ticket={self._logins.new_ticket()}"}
 
 
 def _at(doors: DoorSettings) -> str:

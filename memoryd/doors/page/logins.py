@@ -3,9 +3,9 @@
 A ticket is made for `memoryd dashboard`, which the local socket serves only to the owner. It is
 good for one browser and a short time. The browser gets two secrets for it: a cookie that no script
 can read, and a token that a script must send in a header with every request. The cookie alone is
-not enough, because a browser sends the cookies of a host to every port of it, whoever listens there;
-the token alone is not, because a script that should not run in the page must not be able to take
-the login with it.
+not enough, because a browser sends the cookies of a host to every port of it, whoever listens
+there; the token alone is not, because a script that should not run in the page must not be able to
+take the login with it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ BRIEF = 275  # characters up to which a message is brief (1.0); twice as long: 0
 QUESTION_MARKS = frozenset("?\uff1f\u061f")  # Latin, full width, Arabic
 COLUMNS = (
     *("_type", "_created", "_expires", "_session", "_project"),
-    *("_first", "_spread", "_brief", "_asks", "_superseded", "_hidden", "_record"),
+    *("_first", "_spread", "_brief", "_asks", "_superseded", "_hidden", "_record", "_pinned"),
 )
 
 
@@ -36,6 +36,17 @@ class CopiedColumns(NamedTuple):
     sessions: NDArray[np.int64]  # a number for its session, 0 for none
     brief: NDArray[np.float32]  # 1 for a short text, less for a longer one
     asks: NDArray[np.float32]  # the same for questions, 0 for all else
+
+
+class CensusColumns(NamedTuple):
+    """Copies by slot, to count memories on a thread."""
+
+    types: NDArray[np.uint8]  # 0: the slot is free
+    created: NDArray[np.float64]
+    expires: NDArray[np.float64]
+    superseded: NDArray[np.float64]  # until when; 0: it is not
+    hidden: Mask
+    pinned: Mask
 
 
 class Columns:
@@ -54,7 +65,8 @@ class Columns:
         self._superseded = np.zeros(FIRST_SIZE)  # until when; 0: it is not
         self._hidden = np.zeros(FIRST_SIZE, dtype=np.bool_)  # unless a filter asks for it
         self._record = np.zeros(FIRST_SIZE, dtype=np.bool_)  # holds what is known of a session
-        self._metadata: dict[Pair, set[int]] = {}
+        self._pinned = np.zeros(FIRST_SIZE, dtype=np.bool_)
+        self._metadata: dict[str, dict[Hashable, set[int]]] = {}  # by key, then by value
 
     def set(self, slot: int, memory: Memory, rows: Sequence[int]) -> None:
         while slot >= len(self._type):
@@ -70,8 +82,9 @@ class Columns:
         self._asks[slot] = brief if any(mark in memory.content for mark in QUESTION_MARKS) else 0.0
         self._hidden[slot] = is_hidden(memory)
         self._record[slot] = is_session_record(memory)
-        for pair in _pairs(memory.metadata):
-            self._metadata.setdefault(pair, set()).add(slot)
+        self._pinned[slot] = memory.pinned
+        for key, value in _pairs(memory.metadata):
+            self._metadata.setdefault(key, {}).setdefault(value, set()).add(slot)
 
     def superseded(self, slot: int, until: float) -> None:
         """Set until when the memory in a slot is superseded; 0: it is not."""
@@ -80,10 +93,13 @@ class Columns:
     def clear(self, slot: int, memory: Memory) -> None:
         """Free the slot that `memory` had."""
         self._type[slot] = 0
-        for pair in _pairs(memory.metadata):
-            self._metadata[pair].discard(slot)
-            if not self._metadata[pair]:
-                del self._metadata[pair]
+        for key, value in _pairs(memory.metadata):
+            posted = self._metadata[key]
+            posted[value].discard(slot)
+            if not posted[value]:
+                del posted[value]
+            if not posted:
+                del self._metadata[key]
 
     def copied(self, count: int) -> CopiedColumns:
         """Copies of the first `count` slots."""
@@ -111,6 +127,8 @@ class Columns:
             allowed &= self._superseded <= now
         if filter.hides_records:
             allowed &= ~self._hidden
+        if filter.pinned is not None:
+            allowed &= self._pinned == filter.pinned
         if filter.projects is not None:
             codes = [_text_code(project) for project in filter.projects]
             allowed &= np.logical_or.reduce([self._project == code for code in codes])
@@ -129,7 +147,7 @@ class Columns:
         """Which slots have one of these values in their metadata."""
         found = np.zeros(len(self._type), dtype=np.bool_)
         for value in wanted.values:
-            found[list(self._metadata.get((wanted.key, value), ()))] = True
+            found[list(self._metadata.get(wanted.key, {}).get(value, ()))] = True
         return found
 
     def expired(self, now: float) -> NDArray[np.intp]:
@@ -142,6 +160,22 @@ class Columns:
         counts = {t: int(np.count_nonzero(alive & (self._type == c))) for t, c in TYPE_CODE.items()}
         ends = self._expires[alive & np.isfinite(self._expires)]
         return counts, float(ends.min()) if len(ends) else None
+
+    def tally(self, key: str) -> dict[Hashable, int]:
+        """How many slots have each value of a metadata key, each by its `value_key`; a list counts
+        as itself and for each of its items. Expired and hidden memories count too."""
+        return {value: len(slots) for value, slots in self._metadata.get(key, {}).items()}
+
+    def for_census(self, count: int) -> CensusColumns:
+        """Copies of the first `count` slots."""
+        return CensusColumns(
+            self._type[:count].copy(),
+            self._created[:count].copy(),
+            self._expires[:count].copy(),
+            self._superseded[:count].copy(),
+            self._hidden[:count].copy(),
+            self._pinned[:count].copy(),
+        )
 
     def records(self) -> list[int]:
         """Slots of the records of sessions."""

@@ -8,14 +8,14 @@ result was freed or reused meanwhile, it starts again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
 from memoryd.engine.filters import MISSING, Condition, Field, Filter, OneOf, combined
-from memoryd.engine.index.columns import Columns, Mask
+from memoryd.engine.index.columns import CensusColumns, Columns, Mask
 from memoryd.engine.index.names import Names
 from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
 from memoryd.engine.index.relations import Relations
@@ -27,6 +27,8 @@ from memoryd.engine.index.words import WordIndex
 from memoryd.fields import SUPERSEDES, ids_of, seq_of
 from memoryd.model import Memory, MemoryType, who
 from memoryd.ports import Passage, Record, Span
+
+Tally = dict[Hashable, int]  # by `value_key`, how many slots have the value
 
 
 @dataclass(slots=True)
@@ -136,6 +138,12 @@ class Index:
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
         """How many memories of each type are alive, and when the next of them expires."""
         return self._columns.census(now)
+
+    def for_census(self, keys: Iterable[str]) -> tuple[CensusColumns, dict[str, Tally]]:
+        """What counting all memories on a thread needs: columns by slot, and for each of these
+        metadata keys how many slots have each value."""
+        tallies = {key: self._columns.tally(key) for key in keys}
+        return self._columns.for_census(len(self._entries)), tallies
 
     def of_session(self, session_id: str, type: MemoryType) -> list[Memory]:
         """The memories of a session, in no particular order."""

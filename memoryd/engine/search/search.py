@@ -54,6 +54,7 @@ class Search:
         include_superseded: bool = False,
         project: str | None = None,
         own_project: str | None = None,
+        pinned: bool | None = None,
         mode: str = BOTH,
     ) -> Page:
         """The best matches, best first; never an expired memory, and a superseded one only with
@@ -62,9 +63,9 @@ class Search:
 
         `since` and `until` bound the time of creation: since <= created_at < until.
         `max_tokens` bounds the whole answer; `explain` adds the parts of each score. `project`
-        finds only memories of this project; those of `own_project`, the caller's, get a small
-        boost. `mode` `words`: by words alone (BM25), and all that have one unless `min_score` is
-        given. Raises InvalidInput.
+        finds only memories of this project, `pinned` only such ones, or only others; those of
+        `own_project`, the caller's, get a small boost. `mode` `words`: by words alone (BM25), and
+        all that have one unless `min_score` is given. Raises InvalidInput.
         """
         settings = self._parts.search
         limit = checks.limit(settings.limit if limit is None else limit)
@@ -73,7 +74,7 @@ class Search:
         budget = None if max_tokens is None else checks.count(max_tokens, "max_tokens")
         explain = checks.flag(explain, "explain")
         where = narrowed(metadata, project)
-        filter = asked_filter(self._zone, memory_type, session_id, where, since, until)
+        filter = asked_filter(self._zone, memory_type, session_id, where, since, until, pinned)
         own = checks.label(own_project, PROJECT)
         _check_order(filter)
         is_filtered = filter != Filter()

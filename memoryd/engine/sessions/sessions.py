@@ -9,8 +9,10 @@ get a record once there is something to keep, or when they last for longer than 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Any
 
 import structlog
@@ -35,9 +37,11 @@ from memoryd.engine.sessions.working_memory import checked_identity
 from memoryd.engine.turn_keys import order_of
 from memoryd.engine.windows import Windows, new_session_id, session_label
 from memoryd.errors import InvalidInput, MemorydError
+from memoryd.fields import project_of
 from memoryd.model import Memory
 
 log = structlog.get_logger()
+PAGE_CHARS = 400_000  # of text on one page of a transcript, which has at least one message
 LEFT_OPEN = 3  # sessions without a sleep that a wake consolidates, newest first
 
 
@@ -55,6 +59,7 @@ class SessionFacts:
     last_at: float | None = None
     messages: int = 0
     turns: int = 0
+    project: str | None = None  # of its latest message that has one
     markers: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -72,6 +77,19 @@ class ReadSession:
 
     facts: SessionFacts
     messages: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A page of a session, oldest first. `archives`: markers in this part of the session, each with
+    its archive if that is still there; `before`: where the page before ends, None if there is
+    none."""
+
+    facts: SessionFacts
+    messages: tuple[Memory, ...]
+    archives: tuple[tuple[Mapping[str, Any], Memory | None], ...]
+    in_window: frozenset[str]
+    before: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +210,32 @@ class Sessions:
         ids = sorted(ids, key=lambda id: (-self._latest(id, last, records.get(id)), id))
         return SessionList(tuple(self._facts(id) for id in ids[:most]), len(ids))
 
+    def recent(self, limit: int) -> list[tuple[str, str | None, float]]:
+        """The sessions with the latest messages: id, title and the time of the last one."""
+        last = nlargest(limit, self._parts.index.last_said(), key=lambda pair: pair[1])
+        titles = {
+            record.session_id: text_of(record, TITLE)
+            for record in self._parts.index.session_records()
+        }
+        return [(session, titles.get(session), at) for session, at in last]
+
+    async def transcript(
+        self, session_id: str, *, limit: int | None = None, before: int | None = None
+    ) -> Transcript:
+        """A page of the messages of a session, and the archives in their places; which messages are
+        in the window now. Raises InvalidInput."""
+        page = await self.read_session(session_id, limit=limit, before=before)
+        session, now = page.facts.session_id, self._parts.clock()
+        shown = _fitting(page.messages)
+        first = order_of(shown[0]) if shown else 0
+        earlier = [m for m in messages_of(self._parts.index, session, now) if order_of(m) < first]
+        low = first - 1 if earlier else -1
+        high = math.inf if before is None else before - 1
+        places = [marker for marker in page.facts.markers if low < _upto(marker) <= high]
+        archives = tuple((m, self._parts.index.get(str(m.get("archive_id")))) for m in places)
+        held = frozenset(self._windows.held(session))
+        return Transcript(page.facts, shown, archives, held, first if earlier else None)
+
     def _latest(self, session: str, last: Mapping[str, float], record: Memory | None) -> float:
         return max(last.get(session, 0.0), record.created_at if record else 0.0)
 
@@ -224,5 +268,22 @@ class Sessions:
             last_at=said[-1].created_at if said else None,
             messages=len(said),
             turns=max(last, last_consolidated(record)) + 1,
+            project=next(filter(None, map(project_of, reversed(said))), None),
             markers=tuple(markers_of(record)),
         )
+
+
+def _upto(marker: Mapping[str, Any]) -> int:
+    """The order of the last message of an archive."""
+    upto = marker.get("upto")
+    return upto if type(upto) is int else 0
+
+
+def _fitting(messages: Sequence[Memory]) -> tuple[Memory, ...]:
+    """As many of the last messages as fit on one page."""
+    size = 0
+    for number, message in enumerate(reversed(messages)):
+        size += len(message.content)
+        if number and size > PAGE_CHARS:
+            return tuple(messages[-number:])
+    return tuple(messages)

@@ -40,7 +40,9 @@ export async function logOut() {
 // The answer of a tool or of an owner's operation. `signal` gives a call up; `last` lets it finish
 // although the page is being left.
 export async function call(tool, args = {}, { signal, last = false } = {}) {
-  return (await send("call", { tool, arguments: args }, signal, last)).json();
+  const { answer, error } = await (await send("call", { tool, arguments: args }, signal, last)).json();
+  if (error) throw new CallError(error, 200);
+  return answer;
 }
 
 // The bytes of a stored map.

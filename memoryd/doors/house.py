@@ -1,0 +1,137 @@
+"""Operations of the owner on the daemon as a whole, beside its memories: the overview, figures over
+time, settings and what is wrong. Served like those of `doors.owner`: on the local socket only, and
+never advertised. Unlike those they are answered while the memories are not open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from memoryd import __version__
+from memoryd.doors import render
+from memoryd.doors.health import Facts, health
+from memoryd.doors.live import Live
+from memoryd.doors.readiness import Readiness
+from memoryd.doors.status import Status, store_facts
+from memoryd.engine import checks
+from memoryd.engine.census import Census, Day, Values
+from memoryd.engine.engine import Engine
+from memoryd.fields import KIND, PROJECT, SOURCE
+from memoryd.sanitize import as_data
+
+Arguments = dict[str, Any]
+Call = Callable[[Arguments], Awaitable[Arguments]]
+MAX_VALUES = 30  # of a list of counts
+
+
+class House:
+    """What the daemon knows beside its memories."""
+
+    def __init__(self, readiness: Readiness, status: Status) -> None:
+        self._readiness = readiness
+        self._status = status
+        self.live = Live(readiness, status.calls)
+        self.calls: dict[str, Call] = {"overview": self._overview, "samples": self._samples}
+        self.arguments: dict[str, set[str]] = {"overview": set(), "samples": {"since"}}
+
+    def add(self, name: str, call: Call, arguments: set[str]) -> None:
+        """One more operation."""
+        self.calls[name] = call
+        self.arguments[name] = arguments
+
+    async def _overview(self, given: Arguments) -> Arguments:
+        """Health, counts, days, and what needs attention."""
+        engine = await self._readiness.engine()
+        census, state = await engine.censuses.census(), engine.state()
+        store = await store_facts(engine)
+        facts = await self._facts(engine, census, state, store)
+        mirror = state["mirror"] or {}
+        return {
+            "at": render.moment(engine.now(), engine.zone),
+            "version": __version__,
+            "uptime_seconds": self._status.uptime,
+            "health": asdict(health(facts)),
+            **counts(census),
+            "attention": {
+                "needs_review": census.needs_review,
+                "stale": census.stale,
+                "deprecated": census.deprecated,
+                "pending_vectors": census.pending,
+                "mirror_held": mirror.get("held", 0),
+                "last_backup": store.get("backup_at"),
+                "backup_age_seconds": facts.backup_age,
+            },
+            "model": state["model"],
+            "model_trouble": state["model_trouble"],
+            "llm": state["llm"],
+            "revision": census.revision,
+        }
+
+    async def _facts(
+        self, engine: Engine, census: Census, state: Arguments, store: Arguments
+    ) -> Facts:
+        """What health is made of."""
+        error, mirror = store.get("error"), state["mirror"] or {}
+        calls, faults = self.live.recent_faults()
+        newest = await engine.newest_backup()
+        trouble = mirror.get("trouble")
+        return Facts(
+            memories=census.total,
+            store_error=error["message"] if error else None,
+            unreadable=store.get("unreadable", {}).get("count", 0),
+            has_model=state["model"] is not None,
+            words_by_choice=state["embedding_backend"] == "none",
+            model_trouble=state["model_trouble"],
+            pending=census.pending,
+            backup_age=None if newest is None else max(0.0, engine.now() - newest.created_at),
+            backup_hours=engine.backup_hours,
+            age=census.age,
+            disk_free=await self._status.disk_free(),
+            clock_doubted=state["clock_doubt"] is not None,
+            calls=calls,
+            faults=faults,
+            needs_review=census.needs_review,
+            stale=census.stale,
+            llm_trouble=state["llm_trouble"],
+            mirror_trouble=trouble.message if trouble else None,
+        )
+
+    async def _samples(self, given: Arguments) -> Arguments:
+        """Figures over time, from `since` on."""
+        return self.live.since(checks.moment(given.get("since"), "since", None) or 0.0)
+
+
+def counts(census: Census) -> Arguments:
+    """The counts of the overview."""
+    projects = census.values[PROJECT]
+    return {
+        "totals": {
+            "memories": census.total,
+            "sessions": census.sessions,
+            "projects": sum(name is not None for name, _ in projects),
+            "notes": census.notes,
+            "pinned": census.pinned,
+            "superseded": census.superseded,
+            "expired_waiting": census.expired,
+        },
+        "by_type": dict(census.types),
+        "by_kind": values(census.values[KIND], MAX_VALUES),
+        "by_project": values(projects, MAX_VALUES),
+        "by_source": values(census.values[SOURCE], MAX_VALUES),
+        "remembered": [_day(day) for day in census.remembered],
+        "expiring": [_day(day) for day in census.expiring],
+    }
+
+
+def values(found: Values, most: int) -> list[Arguments]:
+    """The first values with how many memories have each."""
+    return [
+        {"value": None if value is None else as_data(value), "memories": count}
+        for value, count in found[:most]
+    ]
+
+
+def _day(day: Day) -> Arguments:
+    return {"day": day.date, **day.types}

@@ -1,0 +1,89 @@
+"""A real browser that is logged in to the page of a real daemon."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Playwright
+
+from tests.daemons import Daemon, Lines
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+DESKTOP, PHONE = (1280, 860), (390, 844)
+# Texts that would run, or break the page, if any of them became HTML.
+CANARIES = (
+    "<img src=x onerror=\"document.title='pwned'\">",
+    "\"><script>document.title='pwned'</script>",
+    "javascript:document.title='pwned'",
+    "</textarea></title><svg onload=document.title='pwned'>",
+    "{{constructor.constructor('document.title=1')()}} ${7*7} <b>bold</b>",
+)
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Chromium as the system has it. Without one the test is skipped, in CI it fails."""
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        said = "There is no Chromium: run scripts/browser. The page was NOT tested."
+        pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
+    return playwright.chromium.launch(executable_path=program, args=FLAGS)
+
+
+def owner(daemon: Daemon, name: str, /, **arguments: Any) -> Any:
+    """The answer of any tool or operation, called as the owner; fails if it is an error."""
+    with Lines(daemon.connect()) as lines:
+        lines.open("all")
+        answer = lines.call("tools/call", name=name, arguments=arguments)
+    assert not answer.get("isError"), answer
+    return answer["structuredContent"]
+
+
+@contextmanager
+def opened(
+    browser: Browser,
+    daemon: Daemon,
+    path: str = "",
+    *,
+    size: tuple[int, int] = DESKTOP,
+    theme: str = "light",
+    language: str = "en",
+) -> Iterator[Page]:
+    """The page at a path such as `browse?type=fact`, logged in. The test fails if the browser
+    complains about anything."""
+    scheme: Any = theme
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, locale=language
+    )
+    complaints: list[str] = []
+    try:
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda said: complaints.append(said.text) if _bad(said.type) else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}"))
+        link = owner(daemon, "open_page")["url"]
+        page.goto(link)
+        page.wait_for_selector(".frame")
+        if path:
+            page.goto(f"{link.partition('#')[0]}{path}")
+            page.wait_for_selector(".frame")
+        yield page
+        assert "pwned" not in page.title()
+        assert not complaints, complaints
+    finally:
+        context.close()
+
+
+def _bad(kind: str) -> bool:
+    return kind in ("error", "warning")
+
+
+def overflows(page: Page) -> bool:
+    """Whether the page is wider than its window."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))

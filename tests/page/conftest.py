@@ -1,0 +1,27 @@
+"""One browser and one daemon for the tests of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.daemons import Daemon, ForkedDaemon
+from tests.page.browser import launch
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = launch(playwright)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon for the tests of one module, without any memories."""
+    running = ForkedDaemon(tmp_path_factory.mktemp("page") / "data").start()
+    yield running
+    assert running.stop() == 0, running.log.read_text()
