@@ -8,7 +8,18 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import bulk, detail, hooks, manage, notes, owner, projects, render, session_tools
+from memoryd.doors import (
+    bulk,
+    detail,
+    hooks,
+    insight,
+    manage,
+    notes,
+    owner,
+    projects,
+    render,
+    session_tools,
+)
 from memoryd.doors.calls import note_steps
 from memoryd.doors.house import House
 from memoryd.doors.readiness import Readiness
@@ -37,8 +48,10 @@ ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
 # Only on the local socket, never advertised.
-LOCAL_CALLS = owner.CALLS | hooks.CALLS | detail.CALLS | bulk.CALLS
-LOCAL_ARGUMENTS = owner.ARGUMENTS | hooks.ARGUMENTS | detail.ARGUMENTS | bulk.ARGUMENTS
+LOCAL_CALLS = owner.CALLS | hooks.CALLS | detail.CALLS | bulk.CALLS | insight.CALLS
+LOCAL_ARGUMENTS = (
+    owner.ARGUMENTS | hooks.ARGUMENTS | detail.ARGUMENTS | bulk.ARGUMENTS | insight.ARGUMENTS
+)
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {

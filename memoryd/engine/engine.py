@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from memoryd.engine.ask.ask import Ask
 from memoryd.engine.bulk_change import BulkChange
 from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.census import Censuses
@@ -28,6 +29,7 @@ from memoryd.engine.lifecycle.review import Review
 from memoryd.engine.lifecycle.staleness import Staleness
 from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
+from memoryd.engine.map.map import Map
 from memoryd.engine.memories import Memories
 from memoryd.engine.mirror.mirror import Mirror
 from memoryd.engine.models.embedding import Embedding
@@ -99,6 +101,7 @@ class Engine:
 
         self.projects = Projects(parts)
         self.censuses = Censuses(parts)
+        self.map = Map(parts)
 
         uses = Uses()
         lifecycle = LifecycleJobs(parts, memories, uses)
@@ -109,6 +112,7 @@ class Engine:
         self.list_memories = listing.list_memories
         search = Search(parts, listing)
         self.search = search.search
+        self.ask = Ask(parts, search).ask
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
@@ -286,7 +290,7 @@ class Engine:
         return (
             *(parts.embedding.run, parts.reranking.run, self.keep_up),
             *(self.embed_after_outages, parts.snapshots.keep_current, self.compaction.run),
-            *(self.pushes.run, self.intake.run, self.mirror.run),
+            *(self.pushes.run, self.intake.run, self.mirror.run, self.map.run),
         )
 
     def without_model(self, why: Callable[[], str]) -> None:
