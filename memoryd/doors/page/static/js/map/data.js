@@ -9,7 +9,7 @@ import { decode, Grid } from "./points.js";
 const WHILE_COMPUTING = 300; // milliseconds until the next question
 const WHILE_UPDATING = 1500;
 
-// {map: {info, points, grid} or null, progress: {share, stage} or null, error, updating, ask}. `ask(true)`
+// {map: {info, points, grid} or null, progress: {share} or null, error, updating, ask}. `ask(true)`
 // lays everything out anew.
 export function useMap() {
   const [state, setState] = useState({ map: null, progress: null, error: null, updating: false });
@@ -22,7 +22,7 @@ export function useMap() {
       const info = await call("map", renew ? { renew: true } : {});
       if (!mine.alive) return;
       if (info.state === "computing") {
-        setState((old) => ({ ...old, progress: { share: info.progress, stage: info.stage }, error: null }));
+        setState((old) => ({ ...old, progress: { share: info.progress }, error: null }));
         again(WHILE_COMPUTING);
         return;
       }

@@ -30,8 +30,7 @@ function told(info) {
 
 function Computing({ progress }) {
   if (!progress) return html`<${Busy} />`;
-  const stage = t(`map.stage_${progress.stage}`);
-  return html`<div class="card map-computing" role="status"><h2>${t("map.computing")}</h2><progress max="1" value=${progress.share} aria-label=${t("map.computing")} /><p class="soft">${progress.stage ? `${stage} · ` : ""}${percent(progress.share)}</p></div>`;
+  return html`<div class="card map-computing" role="status"><h2>${t("map.computing")}</h2><progress max="1" value=${progress.share} aria-label=${t("map.computing")} /><p class="soft">${percent(progress.share)}</p></div>`;
 }
 
 function Explorer({ map, place, ask }) {
