@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.daemons import Daemon, ForkedDaemon
 from tests.page.browser import launch
+
+expect.set_options(timeout=30_000)  # a busy machine is no fault
 
 
 @pytest.fixture(scope="session")

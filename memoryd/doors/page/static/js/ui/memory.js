@@ -1,6 +1,6 @@
 // A memory in a list, and what can be done with one from anywhere.
 
-import { html } from "../../vendor/preact-htm.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { call } from "../api.js";
 import { number, t } from "../i18n.js";
 import { address } from "../router.js";
@@ -46,31 +46,43 @@ export function ShortMemory({ memory, children }) {
   return html`<li class="short-memory"><${TypeChip} type=${memory.type} /> <a class="grow cut" href=${address("memory", memory.id)}>${memory.text}</a> <span class="small faint"><${When} time=${memory.created_at} /></span>${children}</li>`;
 }
 
-// Memories that were forgotten here and are not committed yet: lists leave them out.
-export const pendingForgets = new Set();
+// Memories that were forgotten here: lists leave them out, from the click on. Those that were
+// committed stay in the set for a while, until every list has been read again.
+const forgotten = { ids: new Set(), watchers: new Set() };
+const AFTER_COMMIT = 10000;
 
-// Forgets after a while in which it can be undone: nothing is sent until then. `after` runs once it
-// is committed or undone.
-export function forgetSoon(ids, after = () => {}) {
-  ids.forEach((id) => pendingForgets.add(id));
-  const done = () => {
-    ids.forEach((id) => pendingForgets.delete(id));
-    after();
-  };
+function hide(ids, hidden) {
+  ids.forEach((id) => (hidden ? forgotten.ids.add(id) : forgotten.ids.delete(id)));
+  for (const update of forgotten.watchers) update((now) => now + 1);
+}
+
+// A function that tells whether a memory is to be shown.
+export function useShown() {
+  const [, update] = useState(0);
+  useEffect(() => {
+    forgotten.watchers.add(update);
+    return () => forgotten.watchers.delete(update);
+  }, []);
+  return ({ id }) => !forgotten.ids.has(id);
+}
+
+// Forgets after a while in which it can be undone: nothing is sent until then.
+export function forgetSoon(ids) {
+  hide(ids, true);
   toast(t("memory.forgotten", { n: ids.length }), {
-    undo: done,
+    undo: () => hide(ids, false),
     commit: async ({ last }) => {
       try {
         for (let from = 0; from < ids.length; from += 1000) {
           await call("forget_by_ids", { memory_ids: ids.slice(from, from + 1000) }, { last });
         }
+        setTimeout(() => hide(ids, false), AFTER_COMMIT);
       } catch (error) {
+        hide(ids, false);
         toast(error.message || t("common.unreachable"));
       }
-      done();
     },
   });
-  after();
 }
 
 export function Warnings({ warnings = [] }) {

@@ -1,6 +1,6 @@
 // Parts that every view uses. Everything is rendered as text: no function here makes HTML of a string.
 
-import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
 import { exact, relative, t } from "../i18n.js";
 import { Icon } from "./icons.js";
 import { settle, useToasts } from "./state.js";
@@ -54,8 +54,14 @@ export function Answer({ of, children }) {
   return html`${of.error && html`<${ErrorNotice} error=${of.error} onRetry=${of.reload} />`}${children(of.answer)}`;
 }
 
+let fields = 0;
+
+// A label and its control, which is the first child.
 export function Field({ label, hint, children }) {
-  return html`<label class="field"><span class="label">${label}</span>${children}${hint && html`<span class="small faint">${hint}</span>`}</label>`;
+  const id = useMemo(() => `field-${(fields += 1)}`, []);
+  const control = Array.isArray(children) ? children[0] : children;
+  control.props.id = id;
+  return html`<div class="field"><label for=${id}>${label}</label>${children}${hint && html`<span class="small faint">${hint}</span>`}</div>`;
 }
 
 // A choice of few: one is pressed.
