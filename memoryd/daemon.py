@@ -26,6 +26,7 @@ import structlog
 
 from memoryd import __version__
 from memoryd.daemon_record import is_newer
+from memoryd.doors.house import House
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
 from memoryd.doors.page.app import Page
@@ -99,7 +100,10 @@ class Daemon:
         self._readiness = Readiness()
         self._status = Status(self._readiness, config.memory.path)
         self._server = McpServer(
-            self._readiness, self._status, parse_toolsets(config.doors.toolsets)
+            self._readiness,
+            self._status,
+            parse_toolsets(config.doors.toolsets),
+            House(self._readiness, self._status, config.memory),
         )
         self._logins = Logins()
         self._page = Page(self._server, self._logins)

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memoryd.cli.forget import connect
-from memoryd.cli.import_preview import Preview
+from memoryd.cli.import_preview import lines
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.cli.target import settings
 from memoryd.errors import InvalidInput
 from memoryd.imports import mempalace
 from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, recognised
-from memoryd.imports.rows import Found, Row, Skipped
+from memoryd.imports.report import Preview, Report, batches, once
+from memoryd.imports.rows import Found, Row
 
-BATCH_ROWS, BATCH_CHARS = 64, 256_000  # of one call; the daemon limits the size of a message
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
 MAX_NAMED = 20  # rows that are named one by one
 DAY = 86_400.0
@@ -81,12 +79,12 @@ async def _run(options: argparse.Namespace, found: Recognised) -> int:
     async with _opened(found) as source:
         if options.dry_run:
             return _show(options, found, source)
-        report = Report(found)
+        report = Report()
         await _send(options, source, report)
     if options.json:
-        say_json(report.facts())
+        say_json(_facts(found, report))
     else:
-        _tell(report)
+        _tell(found, report)
     return 1 if report.counts["refused"] or report.faults else 0
 
 
@@ -95,61 +93,21 @@ async def _opened(found: Recognised) -> AsyncIterator[Source]:
     """What reads the rows. Those of a collection in ChromaDB are copied first, because only another
     process opens ChromaDB."""
     if found.collection is None:
-        yield lambda: _once(FORMATS[found.format].read(found.path))
+        yield lambda: once(FORMATS[found.format].read(found.path))
         return
     from memoryd.wiring.takeover import read_foreign
 
     with tempfile.TemporaryDirectory(prefix="memoryd-import-") as folder:
         rows = await read_foreign(found.path.absolute(), found.collection, Path(folder))
-        yield lambda: _once(mempalace.from_row(row) for row, _ in rows)
+        yield lambda: once(mempalace.from_row(row) for row, _ in rows)
 
 
-def _once(rows: Iterator[Row | Skipped]) -> Found:
-    """The rows, each id once: a session that was continued in another file is in both."""
-    seen: set[int] = set()
-    for row in rows:
-        if isinstance(row, Row):
-            if (key := hash(row.id)) in seen:
-                yield Skipped("further rows with the same id")
-                continue
-            seen.add(key)
-        yield row
-
-
-@dataclass(slots=True)
-class Report:
-    """What became of the rows."""
-
-    found: Recognised
-    counts: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)  # by reason
-    faults: list[dict[str, str]] = field(default_factory=list)  # what is damaged, and where
-    rows: list[dict[str, str]] = field(default_factory=list)  # refused or kept, and why
-
-    def skip(self, skipped: Skipped) -> None:
-        if skipped.is_fault:
-            self.faults.append({"where": skipped.where, "message": skipped.reason})
-        else:
-            self.skipped[skipped.reason] += skipped.count
-
-    def take(self, row: Row, outcome: dict[str, Any]) -> None:
-        what = outcome["outcome"]
-        if what == "kept" and "twin" in outcome:
-            what = "known"  # another memory says the same
-        self.counts.update([what, *outcome.get("notes", ())])
-        self.counts["masked"] += outcome.get("masked", False)
-        if what in ("kept", "refused"):
-            error = outcome.get("error")
-            why = error["message"] if error else "It differs here; --overwrite replaces it."
-            where = {"where": row.where, "id": outcome["id"]}
-            self.rows.append(where | {"outcome": what, "message": why})
-
-    def facts(self) -> dict[str, Any]:
-        """The report for a program."""
-        about = {"format": self.found.format, "source": str(self.found.path)}
-        counts = {name: self.counts[name] for name in ("added", *SAID, *NOTES)}
-        listed = {"skipped": dict(self.skipped), "faults": self.faults, "rows": self.rows}
-        return about | counts | listed
+def _facts(found: Recognised, report: Report) -> dict[str, Any]:
+    """The report for a program."""
+    about = {"format": found.format, "source": str(found.path)}
+    counts = {name: report.counts[name] for name in ("added", *SAID, *NOTES)}
+    listed = {"skipped": dict(report.skipped), "faults": report.faults, "rows": report.rows}
+    return about | counts | listed
 
 
 async def _send(options: argparse.Namespace, source: Source, report: Report) -> None:
@@ -158,7 +116,7 @@ async def _send(options: argparse.Namespace, source: Source, report: Report) -> 
     done = 0
     async with connect(options, timeout=BATCH_TIMEOUT) as daemon:
         with Progress("Importing", total) as progress:
-            for batch in _batches(source(), report, keep=options.keep):
+            for batch in batches(source(), report.skip, keep=options.keep):
                 outcomes = await daemon.import_rows(
                     [fields for _, fields in batch], separate=False, overwrite=options.overwrite
                 )
@@ -168,27 +126,7 @@ async def _send(options: argparse.Namespace, source: Source, report: Report) -> 
                 progress.at(done)
 
 
-def _batches(
-    rows: Found, report: Report, *, keep: bool
-) -> Iterator[list[tuple[Row, dict[str, Any]]]]:
-    batch: list[tuple[Row, dict[str, Any]]] = []
-    size = 0
-    for row in rows:
-        if isinstance(row, Skipped):
-            report.skip(row)
-            continue
-        fields = row.fields(keep=keep)
-        length = len(json.dumps(fields))
-        if batch and (len(batch) >= BATCH_ROWS or size + length > BATCH_CHARS):
-            yield batch
-            batch, size = [], 0
-        batch.append((row, fields))
-        size += length
-    if batch:
-        yield batch
-
-
-def _tell(report: Report) -> None:
+def _tell(found: Recognised, report: Report) -> None:
     for fault in report.faults[:MAX_NAMED]:
         note(f"{clean(fault['where'])}: {clean(fault['message'])}. It was left out.")
     for row in report.rows[:MAX_NAMED]:
@@ -198,7 +136,7 @@ def _tell(report: Report) -> None:
         note(f"{more} more like these; --json shows them all.")
     counts = [f"{report.counts[key]} {text}" for key, text in SAID.items() if report.counts[key]]
     others = f" ({', '.join(counts)})" if counts else ""
-    where = f"{report.found.title}, {clean(str(report.found.path))}"
+    where = f"{found.title}, {clean(str(found.path))}"
     say(f"Imported {counted(report.counts['added'])} from {where}{others}.")
     for key, text in NOTES.items():
         if report.counts[key]:
@@ -220,7 +158,7 @@ def left_out(skipped: Counter[str], faults: int) -> Iterator[str]:
 def _show(options: argparse.Namespace, found: Recognised, source: Source) -> int:
     """What would be imported."""
     days = settings(options).memory.conversation_days
-    preview, report = Preview(None if options.keep else days * DAY), Report(found)
+    preview, report = Preview(None if options.keep else days * DAY, clean), Report()
     for row in source():
         if isinstance(row, Row):
             preview.take(row.type, row.metadata, row.created_at or row.file_time)
@@ -233,6 +171,6 @@ def _show(options: argparse.Namespace, found: Recognised, source: Source) -> int
     for fault in report.faults[:MAX_NAMED]:
         note(f"{clean(fault['where'])}: {clean(fault['message'])}. It would be left out.")
     say(f"Found: {found.title}, {clean(str(found.path))}. Nothing was imported.")
-    for line in (*preview.lines(), *left_out(report.skipped, len(report.faults))):
+    for line in (*lines(preview), *left_out(report.skipped, len(report.faults))):
         say(line)
     return 1 if report.faults else 0

@@ -16,7 +16,6 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from typing import IO, Any
 
 from memoryd import files
 from memoryd.cli.forget import connect
-from memoryd.cli.import_preview import Preview
+from memoryd.cli.import_preview import lines
 from memoryd.cli.options import selection
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
@@ -37,13 +36,13 @@ from memoryd.export_file import PASSAGES, Header, Writer, open_export
 from memoryd.formats import IMPORT_FORMATS, claude_md, markdown
 from memoryd.formats.json_file import JsonWriter
 from memoryd.formats.source import Source
+from memoryd.imports.report import OUTCOMES, Preview, why
 
 BATCH_MEMORIES, BATCH_BYTES = 64, 256_000  # of one call; the daemon limits the size of a message
 MAX_REPORTED = 20  # lines that are reported one by one
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
 LONG_BLOCK = 8_192  # bytes of facts in a CLAUDE.md from which a note says so
 NEW_VECTORS = "Every vector is computed again. For a file of your own, --trust-vectors skips this."
-OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
 
 
 def export(options: argparse.Namespace) -> int:
@@ -258,17 +257,13 @@ def import_memories(options: argparse.Namespace) -> int:
 
 def _show(source: Source, *, as_json: bool) -> int:
     """What would be imported. Memories in these files say when they expire."""
-    preview, now = Preview(None), time.time()
+    preview = Preview(None, clean)
     for _, memory, _ in source.memories():
-        expires = memory["expires_at"]
-        if expires is not None and expires <= now and not memory.get("pinned"):
-            preview.expired += 1
-        else:
-            preview.take(memory["type"], memory["metadata"], memory["created_at"])
+        preview.take_exported(memory)
     if as_json:
         say_json({"format": source.format} | preview.facts())
     else:
-        for line in preview.lines():
+        for line in lines(preview):
             say(line)
     return 0
 
@@ -282,7 +277,7 @@ async def _import(options: argparse.Namespace, source: Source) -> Report:
                 new = [
                     (number, memory)
                     for number, memory in batch
-                    if memory["id"] not in source.written or not _is_known(memory, known)
+                    if memory["id"] not in source.written or not claude_md.is_known(memory, known)
                 ]
                 arrived = await daemon.import_batch(
                     [memory for _, memory in new],
@@ -299,21 +294,15 @@ async def _import(options: argparse.Namespace, source: Source) -> Report:
 
 
 async def _known_facts(daemon: OwnerClient) -> set[str]:
-    """The ids of all facts, and their texts as an item shows them. What a person wrote has no
-    details, so a fact with the same text is the same fact, whatever else is known of it."""
+    """What all facts are known by, for `claude_md.is_known`."""
     known: set[str] = set()
     after: str | None = None
     while True:
         page = await daemon.export_page(after, memory_type="fact")
         for fact in page["memories"]:
-            known |= {fact["id"], claude_md.fact_text(fact["content"])}
+            known |= claude_md.known_by(fact["id"], fact["content"])
         if (after := page["after"]) is None:
             return known
-
-
-def _is_known(memory: dict[str, Any], known: set[str]) -> bool:
-    text = memory["content"]
-    return not known.isdisjoint((memory["id"], text, claude_md.fact_text(text)))
 
 
 def _batches(source: Source, *, vectors: bool) -> Iterator[list[tuple[int, dict[str, Any]]]]:
@@ -345,24 +334,10 @@ def _opened(name: str, format: str | None) -> Iterator[Source]:
 
 def _tell(report: Report, unit: str) -> None:
     for found in report.lines[:MAX_REPORTED]:
-        note(f"{unit} {found['line']}: {clean(_why(found))}")
+        note(f"{unit} {found['line']}: {clean(why(found['id'], found))}")
     if (more := len(report.lines) - MAX_REPORTED) > 0:
         note(f"{more} more lines like these; --json shows them all.")
     counts = [f"{report.counts[o]} {o}" for o in OUTCOMES if report.counts[o] or o == "added"]
     say(f"Imported: {', '.join(counts)}.")
     if report.masked:
         say(f"What looked like a secret was removed from {report.masked} of them.")
-
-
-def _why(answer: dict[str, Any]) -> str:
-    if answer["outcome"] == "refused":
-        return f"refused. {answer['error']['message']}"
-    if answer.get("masked"):
-        return "what looked like a secret was removed before storing."
-    if answer["rival"] == answer["id"]:
-        same = f"memory {answer['id']} differs from the stored one, which was kept"
-        return f"{same}; --overwrite replaces it."
-    return (
-        f"memory {answer['id']} was not imported: {answer['rival']} has its name or says the same; "
-        "--overwrite replaces that one."
-    )

@@ -12,6 +12,7 @@ from typing import Any
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.health import Facts, health
+from memoryd.doors.imports import Importing
 from memoryd.doors.live import Live
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.status import Status, store_facts
@@ -20,6 +21,7 @@ from memoryd.engine.census import Census, Day, Values
 from memoryd.engine.engine import Engine
 from memoryd.fields import KIND, PROJECT, SOURCE
 from memoryd.sanitize import as_data
+from memoryd.settings import MemorySettings
 
 Arguments = dict[str, Any]
 Call = Callable[[Arguments], Awaitable[Arguments]]
@@ -29,17 +31,30 @@ MAX_VALUES = 30  # of a list of counts
 class House:
     """What the daemon knows beside its memories."""
 
-    def __init__(self, readiness: Readiness, status: Status) -> None:
+    def __init__(
+        self, readiness: Readiness, status: Status, settings: MemorySettings | None = None
+    ) -> None:
+        """Without `settings` nothing can be imported."""
         self._readiness = readiness
         self._status = status
         self.live = Live(readiness, status.calls)
         self.calls: dict[str, Call] = {"overview": self._overview, "samples": self._samples}
         self.arguments: dict[str, set[str]] = {"overview": set(), "samples": {"since"}}
+        if settings is not None:
+            importing = Importing(settings.path, settings.conversation_days)
+            for name, call in importing.calls.items():
+                self.add(name, self._with_engine(call), importing.arguments[name])
 
     def add(self, name: str, call: Call, arguments: set[str]) -> None:
         """One more operation."""
         self.calls[name] = call
         self.arguments[name] = arguments
+
+    def _with_engine(self, call: Callable[[Engine, Arguments], Awaitable[Arguments]]) -> Call:
+        async def calling(given: Arguments) -> Arguments:
+            return await call(await self._readiness.engine(), given)
+
+        return calling
 
     async def _overview(self, given: Arguments) -> Arguments:
         """Health, counts, days, and what needs attention."""

@@ -86,7 +86,7 @@ async def _read_memory(engine: Engine, given: Arguments) -> Arguments:
     return fields_of(found)
 
 
-async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
+async def import_memories(engine: Engine, given: Arguments) -> Arguments:
     """Import a batch concurrently; a refused memory does not stop the others."""
     memories = given.get("memories")
     if not isinstance(memories, list) or len(memories) > IMPORT_BATCH:
@@ -114,7 +114,7 @@ async def _import_memories(engine: Engine, given: Arguments) -> Arguments:
     return {"outcomes": outcomes}
 
 
-async def _import_rows(engine: Engine, given: Arguments) -> Arguments:
+async def import_rows(engine: Engine, given: Arguments) -> Arguments:
     """Import rows of another program; see `engine.takeover`."""
     rows = given.get("rows")
     if not isinstance(rows, list) or len(rows) > IMPORT_BATCH:
@@ -206,8 +206,8 @@ CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
     "forget_where": _forget_where,
     "export_memories": _export_memories,
     "read_memory": _read_memory,
-    "import_memories": _import_memories,
-    "import_rows": _import_rows,
+    "import_memories": import_memories,
+    "import_rows": import_rows,
     "backup": _backup,
     "rescue": _rescue,
     "sweep": _sweep,

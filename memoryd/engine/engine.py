@@ -148,6 +148,7 @@ class Engine:
         self.export_page = Exporter(self._parts).page
         imports = Imports(self._parts, self._windows.drop)
         self.import_memory = imports.import_memory
+        self.known_facts = imports.known_facts
         self.import_rows = Takeover(self._parts, imports, memories).import_rows
 
     def _compose_sessions(
@@ -263,6 +264,10 @@ class Engine:
     def pending_vectors(self) -> int:
         """How many memories have no vector."""
         return self._parts.index.pending
+
+    def has(self, id: str) -> bool:
+        """Whether there is a memory with this id, expired or not."""
+        return self._parts.index.slot(id) is not None
 
     def attach(self, encoder: Encoder) -> None:
         """Use this model from now on."""

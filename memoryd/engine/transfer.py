@@ -8,7 +8,7 @@ under another id) is kept unless `overwrite` is set. So importing twice changes 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -26,6 +26,7 @@ from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput
 from memoryd.fair import in_thread
 from memoryd.fields import LAST_USED_AT, USES, handles_of, is_note, project_of
+from memoryd.formats import claude_md
 from memoryd.model import (
     FOREIGN_ID,
     MICRO,
@@ -97,6 +98,10 @@ class Imports:
         if memory.session_id is not None and arrival.changed:
             self._session_changed(memory.session_id)
         return arrival
+
+    async def known_facts(self) -> set[str]:
+        """What all facts are known by, for `claude_md.is_known`."""
+        return await in_thread(_known_facts, list(self._parts.index))
 
     async def _import_memory(
         self, memory: Memory, passages: tuple[Passage, ...], overwrite: bool, foreign: bool
@@ -180,6 +185,15 @@ class Imports:
             found += [twin for twin in twins if (twin.name, project_of(twin)) == mine]
         alive = {m.id: m for m in found if m is not None and not is_expired(m, now)}
         return list(alive.values())
+
+
+def _known_facts(memories: Iterable[Memory]) -> set[str]:
+    """Runs on a thread."""
+    known: set[str] = set()
+    for memory in memories:
+        if memory.type is MemoryType.FACT:
+            known |= claude_md.known_by(memory.id, memory.content)
+    return known
 
 
 def memory_from(fields: object, max_bytes: int) -> Memory:

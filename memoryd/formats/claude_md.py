@@ -43,6 +43,18 @@ def fact_text(content: str) -> str:
     return shown(content, as_data)
 
 
+def known_by(id: str, content: str) -> set[str]:
+    """What a fact is known by: its id, and its text as an item shows it."""
+    return {id, fact_text(content)}
+
+
+def is_known(memory: Mapping[str, Any], known: set[str]) -> bool:
+    """Whether one of the facts that `known` comes from is this one. What a person wrote has no
+    details, so a fact with the same text is the same fact, whatever else is known of it."""
+    text = memory["content"]
+    return not known.isdisjoint((memory["id"], text, fact_text(text)))
+
+
 def block(memories: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
     """The block with its markers, and how many facts are in it: pinned ones first, then the oldest;
     each text once."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from memoryd.cli import imports
 from memoryd.cli.main import main
 from memoryd.client.owner import OwnerClient
+from memoryd.imports import report
 from tests.chroma_seed import digests, seed
 from tests.daemons import Daemon, ForkedDaemon
 from tests.imports import samples
@@ -93,7 +93,7 @@ def test_an_import_that_was_interrupted_continues(
 ) -> None:
     sample: Sample = SAMPLES[name]
     path = str(sample.write(tmp_path, AT))
-    monkeypatch.setattr(imports, "BATCH_ROWS", 1)
+    monkeypatch.setattr(report, "BATCH_ROWS", 1)
     real, calls = OwnerClient.import_rows, 0
 
     async def first_only(self: OwnerClient, rows: Any, **options: Any) -> Any:

@@ -101,15 +101,15 @@ def test_a_transcript_of_claude_code(tmp_path: Path) -> None:
     assert tests.metadata["project"] == "/nowhere/work/app"  # from the transcript
 
 
-def test_a_session_that_was_continued_in_another_file_is_read_once(tmp_path: Path) -> None:
-    from memoryd.cli.imports import _once
+def test_a_session_that_was_continued_in_another_file_is_readonce(tmp_path: Path) -> None:
+    from memoryd.imports.report import once
 
     folder = samples.claude_code(tmp_path, AT)
     [file] = folder.glob("*/s1.jsonl")
     (file.parent / "s2.jsonl").write_text(file.read_text())
     found = recognised(folder)
     assert found is not None
-    rows = list(_once(iter(FORMATS[found.format].read(found.path))))
+    rows = list(once(iter(FORMATS[found.format].read(found.path))))
     ids = [row.id for row in rows if isinstance(row, Row)]
     assert len(ids) == len(set(ids)) == 7
 
