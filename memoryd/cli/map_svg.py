@@ -12,8 +12,8 @@ import math
 import sys
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
 
@@ -25,7 +25,7 @@ TOP = 104  # of the map
 SIDE = 864  # of the map, a square
 FULL = 65_535
 MAX_DOTS = 5_000  # points that get a dot each
-CELLS = 150  # of a side, above that number
+CELLS = 180  # of a side, above that number
 COLOURS = 8  # of a field, the most frequent values; the others are grey
 OTHER = COLOURS
 AGES = (
@@ -36,6 +36,7 @@ AGES = (
     ("this year", 366),
     ("older", math.inf),
 )
+NONE = {"kind": "no kind", "project": "no project"}
 SHADES = {"age": ("#d6336c", "#f06595", "#f59f3f", "#74b0d8", "#5c7cba", "#8a93a6")}
 LIGHT = ("#3b6fd4", "#e07b39", "#2f9e6e", "#b5489a", "#c9a227", "#5aa9c9", "#8a63d2", "#d1495b")
 DARK = ("#7aa5ff", "#ffa466", "#5fd3a2", "#e58bd0", "#ecd06a", "#8ad4ee", "#b79bff", "#ff8a97")
@@ -86,12 +87,9 @@ def drawing(found: MemoryMap, colour: str) -> str:
     """The map, its points coloured by `type`, `kind`, `project` or `age`."""
     columns = Columns.of(found["points"])
     values = _values(found, columns, colour)
-    shown = [value for value, _ in Counter(values).most_common(COLOURS)]
-    if colour == "age":
-        shown = [name for name, _ in AGES]
-    places = {value: number for number, value in enumerate(shown)}
-    codes = [places.get(value, OTHER) for value in values]
     counts = Counter(values)
+    places = _colours_of(counts, colour)
+    codes = [places.get(value, OTHER) for value in values]
     legend = [(number, value, counts[value]) for value, number in places.items() if counts[value]]
     if others := sum(count for value, count in counts.items() if value not in places):
         legend.append((OTHER, "others", others))
@@ -121,8 +119,17 @@ def _values(found: MemoryMap, columns: Columns, colour: str) -> list[str]:
         "kind": found["fields"]["kinds"],
         "project": found["fields"]["projects"],
     }[colour]
-    empty = {"kind": "no kind", "project": "shared"}.get(colour, "")
-    return [names[code] or empty for code in columns.codes[colour]]
+    return [names[code] or NONE.get(colour, "") for code in columns.codes[colour]]
+
+
+def _colours_of(counts: Counter[str], colour: str) -> dict[str, int]:
+    """The values that have a colour of their own, and its number; what has no value is grey."""
+    none = NONE.get(colour)
+    shown = [name for name, _ in AGES]
+    if colour != "age":
+        shown = [value for value, _ in counts.most_common(COLOURS + 1) if value != none][:COLOURS]
+    found = {value: number for number, value in enumerate(shown)}
+    return found if none is None else found | {none: OTHER}
 
 
 def _age(seconds: float) -> str:
@@ -160,13 +167,13 @@ def _dots(columns: Columns, codes: Sequence[int]) -> list[str]:
             paths[size, code].append(f"M{MARGIN + x * scale:.1f} {TOP + y * scale:.1f}h0")
     else:
         step = SIDE / CELLS
-        for (x, y), inside in _cells(columns, codes).items():
-            code, _ = inside.most_common(1)[0]
-            share = min(1.0, math.log2(1 + inside.total()) / 6)
-            size = round(step * (0.45 + 0.75 * share), 1)
-            paths[size, code].append(
-                f"M{MARGIN + (x + 0.5) * step:.0f} {TOP + (y + 0.5) * step:.0f}h0"
-            )
+        for inside in _cells(columns, codes):
+            code, _ = inside.codes.most_common(1)[0]
+            count = inside.codes.total()
+            share = min(1.0, math.log2(1 + count) / 6)
+            size = round(step * (0.65 + 0.85 * share), 1)
+            left, top = MARGIN + inside.x / count * scale, TOP + inside.y / count * scale
+            paths[size, code].append(f"M{left:.1f} {top:.1f}h0")
     opacity = 0.8 if len(codes) <= MAX_DOTS else 0.9
     return [
         f'<path class="dots c{code}" stroke-width="{size:g}" opacity="{opacity}" '
@@ -175,11 +182,23 @@ def _dots(columns: Columns, codes: Sequence[int]) -> list[str]:
     ]
 
 
-def _cells(columns: Columns, codes: Sequence[int]) -> dict[tuple[int, int], Counter[int]]:
-    found: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+@dataclass(slots=True)
+class Cell:
+    """The points in a cell of the grid: sums of their coordinates, and how many of each colour."""
+
+    x: int = 0
+    y: int = 0
+    codes: Counter[int] = field(default_factory=Counter)
+
+
+def _cells(columns: Columns, codes: Sequence[int]) -> Collection[Cell]:
+    found: dict[int, Cell] = defaultdict(Cell)
     for x, y, code in zip(columns.x, columns.y, codes, strict=True):
-        found[x * CELLS // (FULL + 1), y * CELLS // (FULL + 1)][code] += 1
-    return found
+        cell = found[x * CELLS // (FULL + 1) * CELLS + y * CELLS // (FULL + 1)]
+        cell.x += x
+        cell.y += y
+        cell.codes[code] += 1
+    return found.values()
 
 
 def _labels(labels: Sequence[MapLabel]) -> list[str]:

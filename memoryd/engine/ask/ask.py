@@ -26,9 +26,8 @@ from memoryd.model import Hit, Page
 
 log = structlog.get_logger()
 LLM, EXTRACT = "llm", "extract"
-LIMIT, MAX_LIMIT = 5, 10  # memories that an answer cites
+LIMIT, LLM_LIMIT, MAX_LIMIT = 3, 8, 10  # memories of an extract, of a written answer, at most
 CLOSEST = 3  # memories that are shown where none answers
-MARGIN = 0.12  # a memory whose score is further below the best is not part of an extract
 NOTHING = "Memory holds nothing that answers this."
 WITHOUT = "The answer is made of the memories' own sentences."
 UNUSABLE = "The answer of the language model cites no memory."
@@ -57,17 +56,19 @@ class Ask:
         self._search = search
 
     async def ask(
-        self, question: str, *, limit: int = LIMIT, written: bool = True, **filter: Any
+        self, question: str, *, limit: int | None = None, written: bool = True, **filter: Any
     ) -> Answer:
-        """What memory answers. `limit`: memories that it cites at most. `written`: by the language
+        """What memory answers. `limit`: memories that it is made of at most. `written`: by the
+        language
         model, if there is one. `filter`: as of a search. Raises InvalidInput."""
         question = _checked_question(question)
-        most, may_write = _checked_limit(limit), checks.flag(written, "written")
+        writes = checks.flag(written, "written") and self._parts.language.configured
+        most = (LLM_LIMIT if writes else LIMIT) if limit is None else _checked_limit(limit)
         page = await self._search.search(question, limit=CANDIDATES, explain=True, **filter)
         clear = self._clear(question, page)[:most]
         if not clear:
             return self._nothing(question, EXTRACT, page.hits, page.warnings)
-        if may_write and self._parts.language.configured:
+        if writes:
             return await self._by_llm(question, clear, page)
         return await self._by_extract(question, clear, page.warnings)
 
@@ -89,8 +90,7 @@ class Ask:
     async def _by_extract(
         self, question: str, clear: Sequence[Hit], warnings: Sequence[str]
     ) -> Answer:
-        near = [hit for hit in clear if hit.score >= clear[0].score - MARGIN]
-        sources = [source_of(number, hit) for number, hit in enumerate(near, start=1)]
+        sources = [source_of(number, hit) for number, hit in enumerate(clear, start=1)]
         told = await extract(question, sources, self._parts.embedding)
         return self._answer(question, EXTRACT, told, sources, warnings)
 
@@ -107,7 +107,7 @@ class Ask:
                 raise EmbedError(UNUSABLE)
         except EmbedError as exc:
             told = f"{exc.message} {WITHOUT}"
-            return await self._by_extract(question, clear, (*page.warnings, told))
+            return await self._by_extract(question, clear[:LIMIT], (*page.warnings, told))
         if found.is_nothing:
             return self._nothing(question, LLM, clear, page.warnings)
         warnings = (*page.warnings, *_repairs(found))

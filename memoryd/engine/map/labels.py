@@ -34,7 +34,7 @@ WORDS = 3  # of a label
 LONGEST = 24  # characters of a word; longer ones are data
 LEAST_SHARE = 0.03  # of the texts of a group that must have a word
 TAKEN = 0.3  # factor of a word that another label has
-WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+WORD = re.compile(r"(?<!\w)[^\W\d_]+(?:-[^\W\d_]+)*(?!\w)")  # no part of a code
 # What is left of "don't" and the like, and words of courtesy.
 CUT = frozenset(
     "don doesn didn isn wasn aren weren couldn wouldn shouldn hasn haven hadn won ain bye wow yeah "
@@ -126,7 +126,7 @@ class _Group:
         for number, text in enumerate(texts):
             if number % PAUSE_AFTER == PAUSE_AFTER - 1:
                 time.sleep(0.001)
-            seen = dict(_words(MASKED.sub(" ", text[:MAX_CHARS])))
+            seen = dict(_words(MASKED.sub(" ", mask(text[:MAX_CHARS]).text)))
             self.in_texts.update(seen.keys())
             for key, word in seen.items():
                 self._spellings.setdefault(key, Counter())[word] += 1

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import numpy as np
 import structlog
@@ -78,6 +79,7 @@ class Map:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._wanted = anyio.Event()
+        self._finished = anyio.Event()
         self._busy = False
         self._progress = 0.0
         self._trouble: MemorydError | None = None
@@ -92,7 +94,7 @@ class Map:
         """Make a map whenever one is wanted, until cancelled."""
         while True:
             await self._wanted.wait()
-            self._wanted = anyio.Event()
+            self._wanted, self._finished = anyio.Event(), anyio.Event()
             self._busy, self._progress = True, 0.0
             try:
                 await self._make()
@@ -102,6 +104,7 @@ class Map:
                 self._trouble = MemorydError("The map could not be made.", code="map_failed")
             finally:
                 self._busy = False
+                self._finished.set()
 
     def ask(self, *, renew: bool = False) -> Drawn | Computing:
         """The newest map, or how far the first one is. With `renew` all is laid out anew. Raises
@@ -121,6 +124,11 @@ class Map:
     def updating(self) -> bool:
         """Whether a newer map is being made or about to be."""
         return self._busy or self._wanted.is_set()
+
+    async def finished(self) -> None:
+        """Wait until what is being made, or about to be, is made."""
+        while self.updating:
+            await (self._finished.wait() if self._busy else anyio.lowlevel.checkpoint())
 
     @property
     def newest(self) -> Drawn | None:
