@@ -2,16 +2,16 @@
 
 import { useCallback, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { call, mapPoints } from "../api.js";
-import { pendingForgets } from "../ui/memory.js";
 import { useReloadOnChange } from "../ui/state.js";
 import { decode, Grid } from "./points.js";
 
 const WHILE_COMPUTING = 300; // milliseconds until the next question
 const WHILE_UPDATING = 1500;
+const MOST = 5000; // points of one call
 
 // {map: {info, points, grid} or null, progress: {share} or null, error, updating, ask}. `ask(true)`
-// lays everything out anew.
-export function useMap() {
+// lays everything out anew. `isHeld()`: whether the map that is shown must stay for now.
+export function useMap(isHeld) {
   const [state, setState] = useState({ map: null, progress: null, error: null, updating: false });
   const now = useRef({ revision: null, timer: 0, alive: true });
   const ask = useCallback(async (renew = false) => {
@@ -26,13 +26,12 @@ export function useMap() {
         again(WHILE_COMPUTING);
         return;
       }
-      // A map without the points that wait for their undo would show them again.
-      const isNew = info.revision !== mine.revision && !pendingForgets.size;
-      const map = isNew ? await fetched(info) : null;
+      const isNew = info.revision !== mine.revision;
+      const map = isNew && !isHeld() ? await fetched(info) : null;
       if (!mine.alive) return;
       if (map) mine.revision = info.revision;
       setState((old) => ({ map: map ?? old.map, progress: null, error: null, updating: info.updating }));
-      if (info.updating || pendingForgets.size) again(WHILE_UPDATING);
+      if (info.updating || (isNew && !map)) again(WHILE_UPDATING);
     } catch (error) {
       if (!mine.alive) return;
       if (error.code === "map_changed") again(WHILE_COMPUTING);
@@ -61,6 +60,7 @@ export class Reader {
   constructor(revision) {
     this.revision = revision;
     this.known = new Map();
+    this.indexes = new Map(); // of ids that were read
   }
 
   // {memory_id, text, type, created_at} of one point; memory_id is null if it is gone.
@@ -73,7 +73,7 @@ export class Reader {
     return this.known.get(index);
   }
 
-  // The same of up to 50 points.
+  // The same of up to 50 points; of more, without text.
   async some(indexes) {
     return (await call("map_points", { revision: this.revision, indexes })).points;
   }
@@ -81,9 +81,11 @@ export class Reader {
   // The ids of any number of points, without those that are gone.
   async ids(indexes) {
     const found = [];
-    for (let from = 0; from < indexes.length; from += 5000) {
-      const part = await this.some(indexes.slice(from, from + 5000));
-      found.push(...part.map((point) => point.memory_id).filter(Boolean));
+    for (let from = 0; from < indexes.length; from += MOST) {
+      for (const { index, memory_id: id } of await this.some(indexes.slice(from, from + MOST))) {
+        if (id) found.push(id);
+        if (id) this.indexes.set(id, index);
+      }
     }
     return found;
   }

@@ -6,6 +6,7 @@ import { toScreen } from "./camera.js";
 const HEIGHT = 26;
 const GAP = 4;
 const EDGE = 6;
+const PADDING = 22;
 const MIN_WIDTH = 44; // of a label that a finger can hit
 let measuring = null;
 
@@ -17,7 +18,7 @@ export function placed(labels, camera, box, font) {
     const label = labels[index];
     const [x, y] = toScreen(camera, box, label.x, label.y);
     if (x < 0 || y < 0 || x > box.width || y > box.height) continue;
-    const width = Math.min(Math.max(MIN_WIDTH, widthOf(label.text, font) + 18), 220, box.width - 2 * EDGE);
+    const width = Math.min(Math.max(MIN_WIDTH, widthOf(label.text, font) + PADDING), 260, box.width - 2 * EDGE);
     const at = inside(x, y, width, box);
     const spot = [0, -HEIGHT, HEIGHT].map((move) => ({ label, index, width, x: at.x, y: at.y + move })).find((one) => !taken.some((other) => overlaps(one, other)));
     if (spot) taken.push(spot);

@@ -1,6 +1,6 @@
 // The map itself: the canvas with its points, the labels above it, what is pointed at, and the lasso.
 
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
 import { t } from "../i18n.js";
 import { address } from "../router.js";
 import { Button, TypeChip, When } from "../ui/widgets.js";
@@ -9,7 +9,6 @@ import { HIDDEN, Painter, radiusOf } from "./draw.js";
 import { watchGestures } from "./gestures.js";
 import { placed } from "./labels.js";
 
-const LABEL_FONT = "600 12.5px system-ui, sans-serif";
 const FLIGHT = 320; // milliseconds from one view to another
 const READ_AFTER = 70; // milliseconds that a point is pointed at before it is read
 const STEP = 60; // pixels that an arrow key moves
@@ -182,7 +181,8 @@ function Overlay({ scene, camera, box, pointed, path }) {
 }
 
 function Labels({ labels, camera, box, onLabel }) {
-  const shown = placed(labels, camera, box, LABEL_FONT);
+  const font = useMemo(() => `650 13px ${getComputedStyle(document.documentElement).getPropertyValue("--font")}`, []);
+  const shown = placed(labels, camera, box, font);
   return html`<div class="map-labels">${shown.map(({ label, index, x, y, width }) => html`<button type="button" key=${index} tabindex="-1" aria-hidden="true" style=${{ left: `${x}px`, top: `${y}px`, maxWidth: `${width}px` }} onClick=${() => onLabel(index)}>${label.text}</button>`)}</div>`;
 }
 

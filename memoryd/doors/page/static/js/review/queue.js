@@ -4,7 +4,6 @@
 import { useCallback, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { call } from "../api.js";
 import { t } from "../i18n.js";
-import { pendingForgets } from "../ui/memory.js";
 import { toast, useReloadOnChange } from "../ui/state.js";
 
 const PAGE = 100;
@@ -41,7 +40,7 @@ export function useQueue() {
 
 // Nothing is sent for a rejected memory until it cannot be undone any more.
 function actionsOf(put) {
-  const send = async (id, state, given, options) => {
+  const send = async (id, given, options) => {
     try {
       await call("review_memory", { memory_id: id, ...given }, options);
     } catch (error) {
@@ -51,7 +50,7 @@ function actionsOf(put) {
   return {
     confirm: (id) => {
       put(id, "confirmed");
-      send(id, "confirmed", { action: "confirm" });
+      send(id, { action: "confirm" });
     },
     correct: async (id, content) => {
       await call("review_memory", { memory_id: id, action: "correct", content });
@@ -59,16 +58,9 @@ function actionsOf(put) {
     },
     reject: (id) => {
       put(id, "rejected");
-      pendingForgets.add(id);
       toast(t("review.rejected"), {
-        undo: () => {
-          pendingForgets.delete(id);
-          put(id, "waiting");
-        },
-        commit: async ({ last }) => {
-          await send(id, "rejected", { action: "reject" }, { last });
-          pendingForgets.delete(id);
-        },
+        undo: () => put(id, "waiting"),
+        commit: ({ last }) => send(id, { action: "reject" }, { last }),
       });
     },
   };

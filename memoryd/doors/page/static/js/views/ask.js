@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { call } from "../api.js";
-import { t } from "../i18n.js";
+import { shortDay, t } from "../i18n.js";
 import { address, go } from "../router.js";
 import { Warnings } from "../ui/memory.js";
 import { useCall } from "../ui/state.js";
@@ -79,7 +79,7 @@ function Found({ found, onQuote }) {
 }
 
 function Sentence({ one, onJump }) {
-  return html`<span class=${one.earlier ? "ask-earlier" : ""}>${one.earlier && html`<span class="small faint">${t("ask.earlier")}: </span>`}${one.text}${one.since && html` <span class="small faint">(${t("ask.since")} <${When} time=${one.since} />)</span>`}${one.numbers.map((number) => html` <button type="button" class="ask-number" key=${number} aria-label=${t("ask.jump", { number })} onClick=${() => onJump(number)}>${number}</button>`)} </span>`;
+  return html`<span class=${one.earlier ? "ask-earlier" : ""}>${one.earlier && html`<span class="small faint">${t("ask.earlier")}: </span>`}${one.text}${one.since && html` <span class="small faint">(${t("ask.since", { day: shortDay(one.since) })})</span>`}${one.numbers.map((number) => html` <button type="button" class="ask-number" key=${number} aria-label=${t("ask.jump", { number })} onClick=${() => onJump(number)}>${number}</button>`)} </span>`;
 }
 
 function Sources({ found, marked }) {

@@ -8,19 +8,20 @@ import { HIDDEN } from "../map/draw.js";
 import { Selection } from "../map/selection.js";
 import { Stage } from "../map/stage.js";
 import { address, go } from "../router.js";
+import { useShown } from "../ui/memory.js";
 import { toast } from "../ui/state.js";
 import { Busy, Button, Empty, ErrorNotice, Head, Tabs } from "../ui/widgets.js";
 
 const BETWEEN = "|"; // separates the groups in the address
 
 export default function View({ place }) {
-  const data = useMap();
-  const { map, error, progress, updating, ask } = data;
+  const held = useRef(false); // a newer map would change what is selected, and show what waits to be forgotten
+  const { map, error, progress, updating, ask } = useMap(() => held.current);
   const title = t("map.title");
   const head = html`<${Head} title=${title} lead=${map ? told(map.info) : t("map.lead")}>${updating && html`<${Busy} text=${t("map.updating")} />`}${map?.points.n > 0 && html`<${Button} icon="renew" onClick=${() => ask(true)}>${t("map.renew")}<//>`}<//>`;
   if (!map) return html`${head}${error ? html`<${ErrorNotice} error=${error} onRetry=${() => ask()} />` : html`<${Computing} progress=${progress} />`}`;
   if (!map.points.n) return html`${head}<${Empty} icon="map" title=${t("map.empty")}>${t(map.info.left_out ? "map.empty_waiting" : "map.empty_how", { n: map.info.left_out })}<//>`;
-  return html`${head}${error && html`<${ErrorNotice} error=${error} onRetry=${() => ask()} />`}<${Explorer} map=${map} place=${place} ask=${ask} />`;
+  return html`${head}${error && html`<${ErrorNotice} error=${error} onRetry=${() => ask()} />`}<${Explorer} map=${map} place=${place} ask=${ask} held=${held} />`;
 }
 
 function told(info) {
@@ -33,16 +34,17 @@ function Computing({ progress }) {
   return html`<div class="card map-computing" role="status"><h2>${t("map.computing")}</h2><progress max="1" value=${progress.share} aria-label=${t("map.computing")} /><p class="soft">${percent(progress.share)}</p></div>`;
 }
 
-function Explorer({ map, place, ask }) {
+function Explorer({ map, place, ask, held }) {
   const by = COLOURINGS.includes(place.query.colour) ? place.query.colour : "type";
   const only = useMemo(() => new Set((place.query.only ?? "").split(BETWEEN).filter(Boolean)), [place.query.only]);
   const setFilter = (colour, keys) => go(address("map", "", { colour, only: [...keys].join(BETWEEN) }), { replace: true });
   const grouping = useMemo(() => grouped(map.points, map.info.fields, by), [map, by]);
   const reader = useMemo(() => new Reader(map.info.revision), [map]);
-  const { gone, hide } = useGone(map);
+  const gone = useGone(reader);
   const of = useMemo(() => masked(grouping, only, gone), [grouping, only, gone]);
   const [selection, setSelection] = useState(null);
   const [isLasso, setLasso] = useState(false);
+  held.current = Boolean(selection) || gone.length > 0;
   const control = useRef(null);
   useEffect(() => setSelection(null), [map]);
   const scene = useMemo(() => ({ map, of, colours: () => coloursOf(grouping), selected: flagged(map, selection), reader }), [map, of, grouping, selection, reader]);
@@ -59,7 +61,7 @@ function Explorer({ map, place, ask }) {
   return html`<div class="map-view">
     <${Stage} scene=${scene} isLasso=${isLasso} setLasso=${setLasso} onLasso=${onLasso} onOpen=${onOpen} onLabel=${onLabel} onEscape=${() => { setLasso(false); setSelection(null); }} control=${control} />
     <div class="map-panel">
-      ${selection && html`<${Selection} selection=${selection} map=${map} reader=${reader} hide=${hide} onClear=${() => setSelection(null)} onChanged=${ask} />`}
+      ${selection && html`<${Selection} selection=${selection} map=${map} reader=${reader} onClear=${() => setSelection(null)} />`}
       <${Legend} grouping=${grouping} by=${by} only=${only} setFilter=${setFilter} />
       ${!selection && html`<${Clusters} labels=${map.info.labels} onLabel=${onLabel} />`}
       <${Keys} />
@@ -67,15 +69,12 @@ function Explorer({ map, place, ask }) {
   </div>`;
 }
 
-// Points that wait for their forgetting to be undone or committed are not drawn.
-function useGone(map) {
-  const [gone, setGone] = useState(new Set());
-  useEffect(() => setGone(new Set()), [map]);
-  const hide = (indexes) => {
-    setGone((now) => new Set([...now, ...indexes]));
-    return () => setGone((now) => new Set([...now].filter((index) => !indexes.includes(index))));
-  };
-  return { gone, hide };
+// The points of memories that were just forgotten here. Only those that were selected can be among
+// them, and of those the ids are known.
+function useGone(reader) {
+  const isShown = useShown();
+  const gone = [...reader.indexes].filter(([id]) => !isShown({ id })).map(([, index]) => index);
+  return useMemo(() => gone, [gone.join()]);
 }
 
 function masked({ of, groups }, only, gone) {

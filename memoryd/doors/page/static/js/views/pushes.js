@@ -64,7 +64,7 @@ function Totals({ found, titles, session, onChoose }) {
   const groups = bySession(found.pushes);
   const days = byDay(found.pushes);
   const rows = days.map(({ date, tokens }) => ({ label: shortDay(date), values: { accent: tokens }, title: t("pushes.day_title", { day: shortDay(date), n: tokens }) }));
-  return html`<div class="grid two">
+  return html`<div class="grid two pushes-totals">
     <section class="card"><div class="spread"><h2>${t("pushes.per_day")}</h2></div>
       <dl class="pushes-figures"><${Figure} name=${t("pushes.total_tokens")} value=${found.tokens} /><${Figure} name=${t("pushes.total_pushes")} value=${found.total} /><${Figure} name=${t("pushes.total_sessions")} value=${groups.length} /></dl>
       <${Bars} rows=${rows} parts=${["accent"]} label=${t("pushes.chart", { n: DAYS })} /></section>

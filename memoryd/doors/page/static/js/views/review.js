@@ -76,11 +76,11 @@ function One({ item, queue, act, isEditing, setEditing }) {
 
 function Judge({ act }) {
   const buttons = [
-    ["back", "left", "←", "quiet"],
+    ["back", null, "←", "quiet"],
     ["confirm", "check", "C", "primary"],
     ["correct", "edit", "E", ""],
     ["reject", "trash", "R", "danger"],
-    ["skip", "right", "S →", "quiet"],
+    ["skip", null, "S →", "quiet"],
   ];
   return html`<div class="review-buttons">${buttons.map(([name, icon, key, kind]) => html`<${Button} key=${name} icon=${icon} kind=${kind} disabled=${!act[name]} onClick=${act[name]}>${t(`review.${name}`)} <kbd aria-hidden="true">${key}</kbd><//>`)}</div>`;
 }
