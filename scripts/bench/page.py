@@ -1,8 +1,8 @@
 """The page at 1,000 and at 100,000 memories, in a real browser, and what it costs other clients.
 
-For each size a daemon with the real model is started on a filled store. The browser reports, for each
-view, the first paint, when the content was there, and the longest task of its main thread; for
-Browse also while a query is typed. Another client searches meanwhile, without the page and with it.
+For each size a daemon with the real model is started on a filled store. The browser reports, for
+each view, the first paint, when the content was there, and the longest task of its main thread;
+for Browse also while a query is typed. Another client searches, without the page and with it.
 
 Run: .venv/bin/python -m scripts.bench.page [--sizes 1000 100000] [--json]
 """
@@ -101,7 +101,7 @@ def measure_typing(page: Page, base: str) -> dict[str, float]:
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Milliseconds of everything at this size."""
     anyio.run(fill, folder, list(records(count, time.time())))
-    program = next(found for name in PROGRAMS if (found := shutil.which(name)))
+    program = next(path for name in PROGRAMS if (path := shutil.which(name)))
     with daemon(folder) as command, sync_playwright() as playwright:
         found = {"search p99 without the page": search_p99(folder)}
         made = subprocess.run([*command, "dashboard", "--json"], check=True, capture_output=True)

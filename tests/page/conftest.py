@@ -13,8 +13,9 @@ from tests.page.browser import launch
 expect.set_options(timeout=30_000)  # a busy machine is no fault
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For one module: while it is open no event loop of another test can run."""
     with sync_playwright() as playwright:
         found = launch(playwright)
         yield found

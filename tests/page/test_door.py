@@ -18,8 +18,10 @@ from memoryd.doors.page.app import HEADERS, TOKEN_HEADER
 from memoryd.doors.page.assets import STATIC, choose_language
 from memoryd.doors.page.logins import IDLE_SECONDS, MAX_BROWSERS, TICKET_SECONDS, Logins
 from memoryd.doors.page.peers import uid_of
-from tests.daemons import Daemon
+from memoryd.shim.lines import SESSION
+from tests.daemons import Daemon, ForkedDaemon, Lines
 from tests.page.browser import opened, owner
+from tests.processes import free_port
 
 
 class Visitor:
@@ -160,9 +162,41 @@ def test_no_file_outside_of_the_page_is_served(visitor: Visitor) -> None:
 
 
 def test_an_agent_gets_no_link(daemon: Daemon) -> None:
-    """Only the local socket does; behind the shim is an agent."""
-    answer = daemon.call("tools/call", name="open_page", arguments={"x": 1})
-    assert answer["isError"]  # an argument that does not exist
+    """Only the local socket does, and the shim says that an agent is behind it."""
+    with Lines(daemon.connect()) as lines:
+        lines.send(SESSION % b"agent")
+        lines.open("all")
+        answer = lines.tool("open_page")
+    assert answer["_meta"]["memoryd/error"]["code"] == "not_local"
+
+
+def test_the_page_is_on_loopback_only(tmp_path: Path) -> None:
+    """A door for other machines does not serve it: it gets one of its own."""
+    port = free_port()
+    settings = {
+        "MEMORYD_DOORS_HTTP_PORT": str(port),
+        "MEMORYD_DOORS_HTTP_HOST": "0.0.0.0",
+        "MEMORYD_DOORS_HTTP_ALLOWED_HOSTS": "memory.lan",
+    }
+    daemon = ForkedDaemon(tmp_path / "data", **settings).start()
+    try:
+        link = owner(daemon, "open_page")["url"]
+        assert link.startswith("http://127.0.0.1:")
+        assert f":{port}/" not in link
+        asked = httpx.get(f"http://127.0.0.1:{port}/page/", headers={"Host": f"memory.lan:{port}"})
+        assert asked.status_code == 401
+        assert httpx.get(link.partition("#")[0]).status_code == 200
+    finally:
+        assert daemon.stop() == 0
+
+
+def test_the_page_uses_a_door_that_is_open_on_loopback(tmp_path: Path) -> None:
+    port = free_port()
+    daemon = ForkedDaemon(tmp_path / "data", MEMORYD_DOORS_HTTP_PORT=str(port)).start()
+    try:
+        assert owner(daemon, "open_page")["url"].startswith(f"http://127.0.0.1:{port}/page/#")
+    finally:
+        assert daemon.stop() == 0
 
 
 def test_a_login_ends_when_it_is_not_used() -> None:

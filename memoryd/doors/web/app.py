@@ -16,7 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -32,11 +32,11 @@ from memoryd.doors.web.body import Bodies
 from memoryd.doors.web.connections import AUTHENTICATE, limited_protocol
 from memoryd.doors.web.sessions import Sessions
 from memoryd.fair import CALLER
-from memoryd.hosts import hosts_served, origins_served
+from memoryd.hosts import hosts_served, is_loopback, origins_served
 from memoryd.settings import DoorSettings
 
 HOST_REFUSED = "This host is not served here. To serve it, name it in doors.http_allowed_hosts."
-OPEN_PATHS = ("/", "/health")  # without a token: tell only state and version
+OPEN_PATHS = ("/health",)  # without a token: tells only state and version
 TOKEN_REFUSED = "Send the token: Authorization: Bearer TOKEN."
 FULL = "There are too many connections already."
 PROMETHEUS = "text/plain; version=0.0.4"
@@ -52,8 +52,11 @@ class Guard:
         hosts: Container[str],
         origins: Container[str] = (),
         rate: float = 0.0,
+        *,
+        serves_page: bool = False,
     ) -> None:
         self._app = app
+        self._serves_page = serves_page
         self._max_calls_per_second = rate
         self._rate = Rate(
             rate
@@ -83,7 +86,7 @@ class Guard:
             return _refused(403, "origin_refused", "Pages of other sites may not call memoryd.")
         if path in OPEN_PATHS:
             return None
-        if not is_page(path):
+        if not (self._serves_page and is_page(path)):
             if self._tokens.rights(_token(headers)) is None:
                 return _refused(401, "token_refused", TOKEN_REFUSED)
             if AUTHENTICATE in scope and not scope[AUTHENTICATE]():
@@ -136,11 +139,10 @@ def web_app(
     async def metrics(request: Request) -> PlainTextResponse:
         return PlainTextResponse(await server.status.metrics(), media_type=PROMETHEUS)
 
-    async def root(request: Request) -> RedirectResponse:
-        return RedirectResponse(f"{PAGE}/")
-
-    routes: list[Any] = [Route("/health", health), Route("/metrics", metrics), Route("/", root)]
-    routes.append(Mount(PAGE, app=page.app))
+    routes: list[Any] = [Route("/health", health), Route("/metrics", metrics)]
+    serves_page = is_loopback(doors.http_host)
+    if serves_page:
+        routes.append(Mount(PAGE, app=page.app))
     app: Starlette = server.lowlevel.streamable_http_app(
         custom_starlette_routes=routes,
         max_request_body_size=doors.max_line_bytes,
@@ -151,7 +153,8 @@ def web_app(
     )
     hosts, origins = hosts_served(doors, port), origins_served(doors, port)
     bodies = Bodies(Sessions(app, doors.http_max_sessions), doors.max_line_bytes)
-    return Guard(bodies, tokens, hosts, origins, doors.max_calls_per_second)
+    rate = doors.max_calls_per_second
+    return Guard(bodies, tokens, hosts, origins, rate, serves_page=serves_page)
 
 
 async def serve_web(
