@@ -132,14 +132,10 @@ function PushRow({ push, title, session, onChoose }) {
 // The memories of a push, read when they are asked for.
 function Texts({ ids }) {
   const [count, setCount] = useState(10);
-  return html`<ul class="pushes-texts">${ids.slice(0, count).map((id) => html`<${Text} key=${id} id=${id} />`)}</ul>${count < ids.length && html`<${Button} kind="small" onClick=${() => setCount(count + 20)}>${t("pushes.more")}<//>`}`;
+  const found = useCall("read_memories", { memory_ids: ids.slice(0, count) });
+  return html`<div class="pushes-texts"><${Answer} of=${found}>${({ memories, missing }) => html`<ul>${memories.map((one) => html`<${Text} key=${one.id} memory=${one} />`)}${missing.map((id) => html`<li class="faint" key=${id}>${t("pushes.gone")}</li>`)}</ul>`}<//>${count < ids.length && html`<${Button} kind="small" onClick=${() => setCount(count + 20)}>${t("pushes.more")}<//>`}</div>`;
 }
 
-function Text({ id }) {
-  const found = useCall("read_memory", { memory_id: id });
-  if (found.error?.code === "not_found") return html`<li class="faint">${t("pushes.gone")}</li>`;
-  if (found.error) return html`<li><${ErrorNotice} error=${found.error} onRetry=${found.reload} /></li>`;
-  if (!found.answer) return html`<li><${Busy} /></li>`;
-  const { content, type, created_at: at } = found.answer;
+function Text({ memory: { id, content, type, created_at: at } }) {
   return html`<li><${TypeChip} type=${type} /><a class="text grow" href=${address("memory", id)}>${content.length > 500 ? `${content.slice(0, 500)}…` : content}</a><span class="small faint"><${When} time=${at} /></span></li>`;
 }
