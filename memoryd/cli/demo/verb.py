@@ -118,14 +118,20 @@ def _prepare(folder: Path, options: argparse.Namespace) -> None:
         )
     text = _settings(settings(options).embedding)
     make_private(folder)
-    (folder / CONFIG).write_text(text)
+    _write(folder / CONFIG, text)
     try:
         _check_settings(folder)
     except MemorydError:
         (folder / CONFIG).unlink()
         folder.rmdir()
         raise
-    (folder / MARK).write_text("Invented memories, made by `memoryd demo`.\n")
+    _write(folder / MARK, "Invented memories, made by `memoryd demo`.\n")
+
+
+def _write(path: Path, text: str) -> None:
+    """A new file that only its owner can read."""
+    with os.fdopen(files.open_anew(path), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _settings(embedding: EmbeddingSettings) -> str:
