@@ -44,6 +44,7 @@ LOCAL_ARGUMENTS = owner.ARGUMENTS | hooks.ARGUMENTS | detail.ARGUMENTS | bulk.AR
 UNLISTED = {
     "search_memories": {"include_superseded", "mode", "project", "count_use"} | manage.FILTERS,
     "list_memories": manage.FILTERS,
+    "list_sessions": {"details"},
     "add_turn": {"source", "tool", "tools_used", "metadata"},
     "get_context": {"scope", "identity", "window_only", "count_use", "phase"},
     "brief": {"max_tokens", "count_use"},

@@ -187,6 +187,9 @@ def test_transcript_is_paged_with_archives_in_place(owner: Daemon) -> None:
     assert [item["archived"] for item in said] == [True] * 5 + [False] * 4
     assert said[-1]["in_window"]
     assert page["session"]["state"] == "open"
+    listed = owner.tool("list_sessions", details=True)["sessions"]
+    assert page["session"] in listed
+    assert "state" not in owner.tool("list_sessions")["sessions"][0]
     assert error(owner, "transcript")["code"] == "session_id_missing"
 
 
