@@ -56,6 +56,7 @@ LOCAL_ARGUMENTS = {name: given for group in LOCAL for name, given in group.ARGUM
 UNLISTED = {
     "search_memories": {"include_superseded", "mode", "project", "count_use"} | manage.FILTERS,
     "list_memories": manage.FILTERS,
+    "list_sessions": {"details"},
     "add_turn": {"source", "tool", "tools_used", "metadata"},
     "get_context": {"scope", "identity", "window_only", "count_use", "phase"},
     "brief": {"max_tokens", "count_use"},

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import shlex
 import shutil
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from memoryd import files
 from memoryd.cli.daemon import end_running, refuse_orphan
 from memoryd.cli.demo.content import Content, Fields, batches
 from memoryd.cli.output import BOLD, counted, paint, say, say_json
