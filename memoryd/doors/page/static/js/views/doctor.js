@@ -64,7 +64,7 @@ function RepairDialog({ finding, onRepaired, onClose }) {
   const isDeleting = DELETING.has(finding.code);
   const expired = useCall(isDeleting ? "overview" : null);
   return html`<${Confirm} title=${t("doctor.repair_title")} action=${action.busy ? t("doctor.repairing") : t("doctor.repair")} danger=${isDeleting} busy=${action.busy || (isDeleting && !expired.answer)} onConfirm=${action.start} onClose=${onClose}>
-    <p>${finding.sentence}</p>${finding.repair && html`<p class="soft text">${finding.repair}</p>`}<p class=${isDeleting ? "notice warning" : ""}>${effectOf(finding.code, expired.answer?.totals.expired_waiting)}</p>
+    <p>${finding.sentence}</p>${finding.repair && html`<div class="soft"><${Repair} text=${finding.repair} /></div>`}<p class=${isDeleting ? "notice warning" : ""}>${effectOf(finding.code, expired.answer?.totals.expired_waiting)}</p>
     ${(action.error ?? expired.error) && html`<${ErrorNotice} error=${action.error ?? expired.error} />`}
   <//>`;
 }
