@@ -124,6 +124,9 @@ def check_mirror(patient: Patient) -> Iterator[Finding]:
     if state and state["held"]:
         message = f"{counted(state['held']).capitalize()} missing from MEMORY.md, not forgotten."
         yield Finding("mirror_held", message, "Run: memoryd mirror")
+    for block in patient.status.get("blocks", []) if patient.status is not None else []:
+        if trouble := block["trouble"]:
+            yield Finding(trouble["code"], trouble["message"], trouble["hint"])
 
 
 def check_clock(patient: Patient) -> Iterator[Finding]:

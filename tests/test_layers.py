@@ -31,7 +31,8 @@ MAY = {
     "hook": {"words", "launch", "hook"},
     "service": {"words", "launch", "service"},
     "setup": {"words", "setup"},
-    "cli": {"words", "launch", "client", "shim", "wiring", "daemon", "service", "setup", "cli"},
+    "cli": {"words", "launch", "client", "shim", "hook", "wiring", "daemon", "service", "setup"}
+    | {"cli"},
     "__main__": {"cli", "hook", "shim"},
 }
 
@@ -50,6 +51,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "Stemmer": "engine/index/terms",
     "starlette": ("doors/web", "doors/page"),
     "uvicorn": "doors/web",
+    "rich": "cli/screen/",
     "yaml": ("config", "setup/syntax/yaml"),
 }
 

@@ -27,7 +27,7 @@ from memoryd.cli.output import (
     size,
 )
 from memoryd.cli.target import given, setting_origins, settings, target, where
-from memoryd.client.types import MirrorState, Status
+from memoryd.client.types import BlockState, MirrorState, Status
 from memoryd.errors import (
     DaemonUnavailable,
     DaemonUnreachable,
@@ -219,6 +219,8 @@ def _facts(found: Status) -> dict[str, str]:
         facts["take-over"] = state_of(taken)
     if mirror := found.get("mirror"):
         facts["files"] = _mirror_fact(mirror)  # `mirror` is a call, see below
+    if blocks := found.get("blocks"):
+        facts["blocks"] = _blocks_fact(blocks)
     facts |= _store_facts(found.get("store", {}))
     for tool, figures in found.get("calls", {}).items():
         times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"
@@ -239,6 +241,13 @@ def _mirror_fact(state: MirrorState) -> str:
     held = f"; {state['held']} held, see memoryd mirror" if state["held"] else ""
     trouble = state["trouble"]
     return summary(state) + held + (f"; {trouble['message']}" if trouble else "")
+
+
+def _blocks_fact(blocks: list[BlockState]) -> str:
+    from memoryd.cli.mirror import block_summary
+
+    wrong = [f"; {block['trouble']['message']}" if block["trouble"] else "" for block in blocks]
+    return "; ".join(block_summary(block) + more for block, more in zip(blocks, wrong, strict=True))
 
 
 def _store_facts(store: dict[str, Any]) -> dict[str, str]:

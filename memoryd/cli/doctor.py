@@ -231,25 +231,34 @@ def _takeover(patient: Patient) -> Mapping[str, Any] | None:
 
 
 def check_clients(patient: Patient) -> Iterator[Finding]:
-    """Entries of MCP clients whose command does not exist."""
+    """Entries and hooks of MCP clients whose command does not exist."""
+    from memoryd.setup import hooks
     from memoryd.setup.changes import entries
-    from memoryd.setup.clients import CLIENTS, USER, command_of, is_ours
+    from memoryd.setup.clients import CLIENTS, USER, command_of, hook_words, is_ours
+    from memoryd.setup.clients import is_written_hook as is_written
     from memoryd.setup.config_file import ClientConfigError
 
     for client in CLIENTS:
         edit = client.edits(("memoryd", "mcp"), USER, patient.home)[0]
+        hook_edit = client.hook_edit((), USER, patient.home)
+        again = f"Run: memoryd setup {client.name}"
+        file = edit.file
         try:
-            found = entries(edit)
+            for name, entry in entries(edit).items():
+                command = command_of(entry)[0] if is_ours(entry) else ""
+                if command and shutil.which(command) is None:
+                    message = f"The entry {name!r} of {file} starts {command}, which is not there."
+                    yield Finding("client_entry_broken", message, f"{again} --force")
+            file = hook_edit.file if hook_edit else file
+            ours = hooks.our_hooks(hook_edit) if hook_edit else []
         except ClientConfigError as exc:
-            if _names_memoryd(edit.file):
+            if _names_memoryd(file):
                 yield Finding(exc.code, exc.message, exc.hint)
             continue
-        for name, entry in found.items():
-            command = command_of(entry)[0] if is_ours(entry) else ""
-            if command and shutil.which(command) is None:
-                message = f"The entry {name!r} of {edit.file} starts {command}, which is not there."
-                hint = f"Run: memoryd setup {client.name} --force"
-                yield Finding("client_entry_broken", message, hint)
+        words = [word for hook in ours if is_written(hook) for word in hook_words(hook)[:4:3]]
+        if missing := next((word for word in words if not Path(word).exists()), None):
+            message = f"The hooks of memoryd in {file} start {missing}, which is not there."
+            yield Finding("client_hooks_broken", message, again)
 
 
 def _names_memoryd(file: Path) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from memoryd import __version__
-from memoryd.doors import render
+from memoryd.doors import recent, render
 from memoryd.doors.backups import Backups, Restorer
 from memoryd.doors.checkup import Checkup
 from memoryd.doors.health import Facts, health
@@ -47,6 +47,7 @@ class House:
         self.live = Live(readiness, status.calls)
         self.calls: dict[str, Call] = {"overview": self._overview, "samples": self._samples}
         self.arguments: dict[str, set[str]] = {"overview": set(), "samples": {"since"}}
+        self.add(recent.NAME, self._recent_calls, recent.ARGUMENTS)
         if config is not None:
             is_embedded = config.store.mode == "embedded"
             backups = Backups(readiness, config.memory.path, restorer if is_embedded else None)
@@ -67,6 +68,10 @@ class House:
             return await call(await self._readiness.engine(), given)
 
         return calling
+
+    async def _recent_calls(self, given: Arguments) -> Arguments:
+        engine = await self._readiness.engine()
+        return await recent.recent_calls(self._status.calls, engine, given)
 
     async def _overview(self, given: Arguments) -> Arguments:
         """Health, counts, days, and what needs attention."""

@@ -157,6 +157,11 @@ def mirror(state: Mapping[str, Any] | None, zone: tzinfo | None) -> dict[str, An
     """The state of the mirror; None if there is none."""
     if state is None:
         return None
+    return written(state, zone)
+
+
+def written(state: Mapping[str, Any], zone: tzinfo | None) -> dict[str, Any]:
+    """The state of files that memoryd writes: the mirror, or one block."""
     at, trouble = state["written_at"], state["trouble"]
     return {
         **state,

@@ -64,6 +64,7 @@ class McpServer:
     ) -> None:
         """`toolsets`: those of a client that asks for none. `house`: what the daemon knows beside
         its memories, for its owner."""
+        self._readiness = readiness
         self.house = house or House(readiness, status)
         self._resources = Resources(readiness, status)
         self._tools = Tools(readiness, toolsets, self.house)
@@ -120,6 +121,12 @@ class McpServer:
         async with self._counted(name) as call:
             return await self._run(name, arguments, _OwnersCall(), call)
 
+    async def map_as_owner(self, revision: str) -> bytes:
+        """The points of a revision of the map, for the page, which would be a third larger as text.
+        Raises MemorydError. The door must have checked that it is the owner's."""
+        async with self._counted("map"):
+            return (await self._readiness.engine()).map.blob(revision)
+
     async def _answer(
         self, params: types.CallToolRequestParams, ctx: Any, call: Call
     ) -> types.CallToolResult:
@@ -137,6 +144,7 @@ class McpServer:
         self, name: str, arguments: dict[str, Any] | None, ctx: Any, call: Call
     ) -> dict[str, Any]:
         """The tool's answer; `call` takes the outcome. Raises MemorydError, whatever fails."""
+        call.session = _text((arguments or {}).get("session_id"))
         try:
             found = await self._tools.call(name, arguments, ctx)
         except MemorydError as exc:
@@ -150,7 +158,8 @@ class McpServer:
             log.error("tool_failed", tool=name, error=type(exc).__name__, at=_place(exc))
             told = MemorydError(f"memoryd failed with {type(exc).__name__}.")
         else:
-            call.counts = _counts(found)
+            call.counts, call.ids = _counts(found), _ids(found)
+            call.session = _text(found.get("session_id")) or call.session
             return found
         call.outcome = told.code
         call.is_fault = True
@@ -209,6 +218,18 @@ class McpServer:
 def _counts(answer: dict[str, Any]) -> dict[str, int]:
     """The lengths of the lists in an answer, for the log."""
     return {key: len(value) for key, value in answer.items() if isinstance(value, list)}
+
+
+def _ids(answer: dict[str, Any]) -> list[str]:
+    """The ids of the memories that an answer stored or found."""
+    found = answer.get("results", answer.get("memories"))
+    shown = found if isinstance(found, list) else [answer]
+    ids = (one.get("id") for one in shown if isinstance(one, dict))
+    return [id for id in ids if isinstance(id, str)]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _place(exc: Exception) -> str:

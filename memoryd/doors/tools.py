@@ -8,7 +8,18 @@ from typing import Any
 
 from mcp.types import Tool
 
-from memoryd.doors import bulk, detail, hooks, manage, notes, owner, projects, render, session_tools
+from memoryd.doors import (
+    bulk,
+    detail,
+    hooks,
+    insight,
+    manage,
+    notes,
+    owner,
+    projects,
+    render,
+    session_tools,
+)
 from memoryd.doors.calls import note_steps
 from memoryd.doors.house import House
 from memoryd.doors.readiness import Readiness
@@ -36,9 +47,10 @@ Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
-# Only on the local socket, never advertised.
-LOCAL_CALLS = owner.CALLS | hooks.CALLS | detail.CALLS | bulk.CALLS
-LOCAL_ARGUMENTS = owner.ARGUMENTS | hooks.ARGUMENTS | detail.ARGUMENTS | bulk.ARGUMENTS
+# Groups of operations that are only on the local socket, never advertised.
+LOCAL = (owner, hooks, detail, bulk, insight)
+LOCAL_CALLS = {name: call for group in LOCAL for name, call in group.CALLS.items()}
+LOCAL_ARGUMENTS = {name: given for group in LOCAL for name, given in group.ARGUMENTS.items()}
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {
@@ -78,7 +90,8 @@ class Tools:
             "read_notes": notes.read_notes,
             "list_sessions": session_tools.list_sessions,
             "working_memory": session_tools.working_memory,
-            **LOCAL_CALLS,
+            **owner.CALLS,
+            **hooks.CALLS,
         }
         self._calls_with_rights: dict[
             str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]

@@ -10,6 +10,7 @@ import signal
 import socket
 import sqlite3
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -360,6 +361,21 @@ def test_a_broken_client_entry_is_found(data: Path, examine: Examine, tmp_path: 
     assert codes(examine(data)) == ["client_config_invalid"]
     file.write_text("{")  # broken, but no memoryd is in it
     assert examine(data)["healthy"]
+
+
+def test_broken_hooks_of_a_client_are_found(data: Path, examine: Examine, tmp_path: Path) -> None:
+    """An installation was moved or removed: hooks fail in silence, so nobody else would tell."""
+    file = tmp_path / ".codex" / "hooks.json"
+    file.parent.mkdir()
+    command = f"{sys.executable} -I -S /nowhere/memoryd/hook/run.py stop --client codex"
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+    file.write_text(json.dumps({"hooks": hooks}))
+    found = examine(data)
+    assert codes(found) == ["client_hooks_broken"]
+    assert "/nowhere/memoryd/hook/run.py" in found["faults"][0]["message"]
+    assert found["faults"][0]["try"] == "memoryd setup codex"
+    file.write_text('{"hooks": {"Stop": memoryd')
+    assert codes(examine(data)) == ["client_config_invalid"]
 
 
 def test_a_repair_that_fails_is_no_repair(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memoryd import __version__
 from memoryd.cli.options import Parser
-from memoryd.cli.verbs import machine, memories
+from memoryd.cli.verbs import insight, machine, memories
 from memoryd.cli.verbs.shared import add_places
 
 
@@ -21,6 +21,7 @@ def parser() -> Parser:
     verbs = top.add_subparsers(metavar="VERB")
     machine.add_daemon_verbs(verbs)
     memories.add_memory_verbs(verbs)
+    insight.add_insight_verbs(verbs)
     memories.add_managing_verbs(verbs)
     memories.add_project_verbs(verbs)
     memories.add_note_verbs(verbs)

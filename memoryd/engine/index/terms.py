@@ -44,7 +44,7 @@ _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\D)(?=\d)
 _BREAKS = re.compile(rf"{_JOINT}")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han, Hangul.
-_DENSE = re.compile(
+DENSE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -99,7 +99,7 @@ def _pieces(chunk: str) -> Iterator[str]:
     """The parts of a very long chunk: a path, a list without spaces, a page of Chinese. Of a part
     that is longer than any word, only the beginning."""
     for part in _BREAKS.split(chunk):
-        if len(part) <= LONGEST or not _DENSE.search(part):
+        if len(part) <= LONGEST or not DENSE.search(part):
             yield part[:LONGEST]
             continue
         for start in range(0, len(part), LONGEST):
@@ -130,13 +130,13 @@ _cached = lru_cache(maxsize=32_768)(_terms_of)
 
 def _words(chunk: str) -> Iterator[str]:
     """A chunk as a whole and its parts; for a plain word, its stem."""
-    if _DENSE.search(chunk):
+    if DENSE.search(chunk):
         yield from _dense_words(chunk)
         return
     sides = [side for side in _SIDES.split(chunk) if side]
     atoms = [atom for side in sides for atom in _atoms(side)]
     if atoms == [chunk]:
-        yield _stem(chunk.casefold())
+        yield stem(chunk.casefold())
         return
     yield chunk.casefold()
     if len(sides) > 1:
@@ -145,8 +145,8 @@ def _words(chunk: str) -> Iterator[str]:
         numbers = version[1].split(".")
         yield from (".".join(numbers[:n]) for n in range(2, len(numbers) + 1))
     elif len(sides) == 1 and (joined := _WORDS.sub("", chunk)) not in (chunk, *atoms):
-        yield _stem(joined.casefold())  # e-mail, U.S.A., 2026-11-16, 1,000
-    yield from (_stem(atom.casefold()) for atom in atoms)
+        yield stem(joined.casefold())  # e-mail, U.S.A., 2026-11-16, 1,000
+    yield from (stem(atom.casefold()) for atom in atoms)
 
 
 def _atoms(side: str) -> list[str]:
@@ -158,7 +158,7 @@ def _atoms(side: str) -> list[str]:
 def _dense_words(chunk: str) -> Iterator[str]:
     """Characters and pairs of scripts without spaces; the text between them as words."""
     end = 0
-    for run in _DENSE.finditer(chunk):
+    for run in DENSE.finditer(chunk):
         if rest := chunk[end : run.start()]:
             yield from _words(rest)
         yield from run[0]
@@ -168,7 +168,8 @@ def _dense_words(chunk: str) -> Iterator[str]:
         yield from _words(rest)
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """The stem of a folded word; the word itself if it is not of ASCII letters."""
     if len(word) < 3 or not word.isalpha() or not word.isascii():
         return word
     stemmer = getattr(_local, "stemmer", None)

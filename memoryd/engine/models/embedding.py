@@ -265,6 +265,10 @@ class Embedding:
         vectors = await self._lanes[0].embed([lead + text[start:end] for start, end in spans])
         return tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
 
+    async def sentences(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each of some short texts; empty without a model. Raises EmbedError."""
+        return await self._lanes[0].embed(texts) if self.encoder else []
+
     def knows(self, text: str) -> bool:
         """Whether the model knows most of the words of a query; true without a model."""
         return self.encoder is None or self.encoder.knows(text)

@@ -72,7 +72,7 @@ class Relevant:
             )
         except InvalidInput as exc:
             return Chosen(reason=exc.message)
-        words = _words(prompt[:MAX_QUERY])
+        words = words_of(prompt[:MAX_QUERY])
         return self._packed(
             [Judged(hit, self._refused(hit, words, session_id, project)) for hit in page.hits]
         )
@@ -82,10 +82,8 @@ class Relevant:
     ) -> str:
         """Why a candidate is not pushed; "" if it may be."""
         memory, least, now = hit.memory, self._parts.hooks.prompt_min_score, self._parts.clock()
-        if hit.score < least:
-            return f"its score is below {least:g}"
-        if memory.type is MemoryType.CONVERSATION and hit.why and hit.why.dense < MIN_COSINE:
-            return "only the messages around it match"
+        if reason := unclear(hit, least):
+            return reason
         if hit.deprecated or not pushable([memory], project, self._parts.index, now):
             return "it may not be pushed"
         if kind_of(memory) == WORKING_MEMORY:
@@ -93,7 +91,7 @@ class Relevant:
         said_in = memory.session_id if memory.type is MemoryType.CONVERSATION else None
         if session_id and session_id in (memory.metadata.get(FROM_SESSION), said_in):
             return "it is of this session"
-        return "it is an earlier prompt like this one" if _is_echo(memory, words) else ""
+        return "it is an earlier prompt like this one" if is_echo(memory, words) else ""
 
     def _packed(self, judged: Sequence[Judged]) -> Chosen:
         """As many as fit into `hooks.prompt_tokens`, best first."""
@@ -118,16 +116,27 @@ class Relevant:
         return Chosen(block(PART, TITLE, shown), tuple(ids), tuple(done))
 
 
-def _is_echo(memory: Memory, words: frozenset[str]) -> bool:
+def unclear(hit: Hit, least: float) -> str:
+    """Why a match is not a clear one; "" if it is. `hit` must have its `why`."""
+    if hit.score < least:
+        return f"its score is below {least:g}"
+    is_message = hit.memory.type is MemoryType.CONVERSATION
+    if is_message and hit.why and hit.why.dense < MIN_COSINE:
+        return "only the messages around it match"
+    return ""
+
+
+def is_echo(memory: Memory, words: frozenset[str]) -> bool:
     """Whether it is a prompt of a user that asks for the same, and so does not answer it."""
     if memory.metadata.get(ROLE) != USER or memory.type is not MemoryType.CONVERSATION:
         return False
-    said = _words(memory.content)
+    said = words_of(memory.content)
     share = ECHOED_QUESTION if memory.content.rstrip().endswith("?") else ECHO
     return len(said & words) >= share * len(said | words)
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, in any case."""
     return frozenset(WORD.findall(text.casefold()))
 
 

@@ -1,0 +1,1 @@
+"""Questions answered from memory: in its own sentences, or by a language model that cites it."""
