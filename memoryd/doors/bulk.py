@@ -1,4 +1,4 @@
-"""Owner operations on memories that are named one by one: tag, set, forget and export them."""
+"""Owner operations on memories that are named one by one: read, tag, set, forget and export them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from memoryd.fair import in_thread
 from memoryd.formats import FORMATS, claude_md, markdown
 from memoryd.formats.json_file import JsonWriter
 from memoryd.model import Memory
+from memoryd.recall_text import NOTICE
 
 Arguments = dict[str, Any]
 MAX_CHARS = 8_000_000  # of the memories in one export of a selection
@@ -68,6 +69,16 @@ def _changed(done: Sequence[BulkOutcome], given: Arguments) -> Arguments:
 def _outcome(one: BulkOutcome) -> Arguments:
     error = {"error": render.error(one.error)} if one.error else {}
     return {"id": one.id, "outcome": one.outcome} | error
+
+
+async def _read_memories(engine: Engine, given: Arguments) -> Arguments:
+    """The memories as in a list, in the order of their ids."""
+    read = await engine.bulk.read(given.get("memory_ids"))
+    return {
+        "notice": NOTICE,
+        "memories": [render.memory(one.memory, engine.zone) for one in read if one.memory],
+        "missing": [one.id for one in read if one.outcome == MISSING],
+    }
 
 
 async def _export_selection(engine: Engine, given: Arguments) -> Arguments:
@@ -117,12 +128,14 @@ def _written(format: str, memories: Sequence[Memory]) -> tuple[str, int]:
 
 
 CALLS: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
+    "read_memories": _read_memories,
     "tag_memories": _tag_memories,
     "set_memories": _set_memories,
     "forget_by_ids": _forget_by_ids,
     "export_selection": _export_selection,
 }
 ARGUMENTS = {
+    "read_memories": {"memory_ids"},
     "tag_memories": {"memory_ids", "add", "remove", "dry_run"},
     "set_memories": {
         *("memory_ids", "memory_type", "kind", "project", "pinned", "clear", "dry_run"),

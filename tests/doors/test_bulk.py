@@ -82,6 +82,12 @@ def test_fields_are_set_and_cleared(owner: Daemon, three: list[str]) -> None:
     assert owner.tool("read_memory", memory_id=three[1])["type"] == "fact"
 
 
+def test_named_memories_are_read_in_their_order(owner: Daemon, three: list[str]) -> None:
+    found = owner.tool("read_memories", memory_ids=[three[2], "nobody", three[0]])
+    assert [memory["id"] for memory in found["memories"]] == [three[2], three[0]]
+    assert found["missing"] == ["nobody"]
+
+
 def test_forget_by_ids(owner: Daemon, three: list[str]) -> None:
     """A preview counts and forgets nothing; then exactly these are gone."""
     asked = [*three[:2], three[0], "nobody"]
@@ -119,6 +125,7 @@ def test_export_of_a_selection(owner: Daemon, three: list[str], format: str) -> 
         ("set_memories", {"memory_ids": ["a"], "memory_type": "poem"}, "type_unknown"),
         ("set_memories", {"memory_ids": ["a"], "kind": "Not a kind"}, "field_invalid"),
         ("set_memories", {"memory_ids": ["a"], "clear": ["tags"]}, "clear_invalid"),
+        ("read_memories", {"memory_ids": ["a"] * 1001}, "memory_ids_invalid"),
         ("forget_by_ids", {"memory_ids": "a"}, "memory_ids_invalid"),
         ("forget_by_ids", {"memory_ids": ["a"], "dry_run": 1}, "dry_run_invalid"),
         ("export_selection", {"memory_ids": ["a"], "format": "pdf"}, "format_unknown"),

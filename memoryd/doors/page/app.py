@@ -77,6 +77,7 @@ class Page:
                 Route("/login", self._log_in, methods=["POST"]),
                 Route("/logout", self._log_out, methods=["POST"]),
                 Route("/call", self._call, methods=["POST"]),
+                Route("/map", self._map, methods=["POST"]),
                 Route("/events", self._events, methods=["POST"]),
                 Route("/static/{name:path}", self._asset),
                 Route("/{view:path}", self._shell),
@@ -134,6 +135,20 @@ class Page:
             return _answer({"answer": await self._server.call_as_owner(tool, arguments)})
         except MemorydError as exc:
             return _refused(200, exc)
+
+    async def _map(self, request: Request) -> Response:
+        """The points of a map as bytes, for `{revision}`; a refusal is JSON, as for a call."""
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        revision = (await _body(request)).get("revision")
+        if not isinstance(revision, str):
+            return _refused(400, InvalidInput("Expected {revision}.", code="call_invalid"))
+        try:
+            points = await self._server.map_as_owner(revision)
+        except MemorydError as exc:
+            return _refused(200, exc)
+        headers = HEADERS | {"Cache-Control": "no-store"}
+        return Response(points, headers=headers, media_type="application/octet-stream")
 
     async def _events(self, request: Request) -> Response:
         """Server-sent events: figures every few seconds, and a word when memories have changed."""

@@ -47,7 +47,9 @@ export async function call(tool, args = {}, { signal, last = false } = {}) {
 
 // The bytes of a stored map.
 export async function mapPoints(revision) {
-  return (await send("map", { revision })).arrayBuffer();
+  const answer = await send("map", { revision });
+  if (answer.headers.get("Content-Type") === "application/octet-stream") return answer.arrayBuffer();
+  throw new CallError((await answer.json()).error, 200);
 }
 
 async function send(path, body, signal, keepalive = false) {

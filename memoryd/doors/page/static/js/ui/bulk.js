@@ -56,7 +56,7 @@ export function ForgetDialog({ ids, onClose, onDone }) {
   <//>`;
 }
 
-function TagDialog({ ids, onClose, onDone }) {
+export function TagDialog({ ids, onClose, onDone }) {
   const [add, setAdd] = useState("");
   const [remove, setRemove] = useState("");
   const action = useAction(async () => {
@@ -110,7 +110,7 @@ function changeArguments({ type, pinned, kind, project }) {
   return args;
 }
 
-function ExportDialog({ ids, onClose, onDone }) {
+export function ExportDialog({ ids, onClose, onDone }) {
   const [format, setFormat] = useState(FORMATS[0]);
   const action = useAction(async () => {
     const made = await call("export_selection", { memory_ids: ids.slice(0, MOST), format });

@@ -9,9 +9,10 @@ import { FILTERS, FilterBar, filterArguments } from "../ui/filters.js";
 import { Icon } from "../ui/icons.js";
 import { MemoryRow, Warnings, useShown } from "../ui/memory.js";
 import { useCall, useDebounced, useReloadOnChange } from "../ui/state.js";
-import { Busy, Button, Empty, ErrorNotice, Head, Select, Tabs, TypeChip } from "../ui/widgets.js";
+import { Busy, Button, Empty, ErrorNotice, Head, Notice, Select, Tabs, TypeChip } from "../ui/widgets.js";
 
 const PAGE = 40;
+const MOST_PICKED = 1000; // ids of one call
 const ORDERS = ["newest", "oldest", "expiring", "most_used", "least_sure"];
 
 export default function Browse({ place }) {
@@ -20,8 +21,12 @@ export default function Browse({ place }) {
   const known = useCall("filters");
   const change = (changed) => go(address("browse", "", { ...query, ...changed }), { replace: true, state: { text } });
   const still = useDebounced(text.trim());
-  useEffect(() => history.replaceState({ text: still }, ""), [still]);
-  const found = useMemories(still, query);
+  const [picked, setPicked] = useState(place.state.ids ?? null); // memories that were selected on the map
+  useEffect(() => history.replaceState(picked ? { text: still, ids: picked } : { text: still }, ""), [still, picked]);
+  useEffect(() => { if (still || FILTERS.some((name) => query[name])) setPicked(null); }, [still, JSON.stringify(query)]);
+  const all = useMemories(still, query);
+  const some = usePicked(picked);
+  const found = picked ? some : all;
   const [chosen, setChosen] = useState(new Set());
   useEffect(() => setChosen(new Set()), [still, JSON.stringify(query)]);
   const memories = found.memories.filter(useShown());
@@ -42,6 +47,7 @@ export default function Browse({ place }) {
         <${Tabs} label=${t("browse.shape")} value=${query.shape ?? "list"} onChange=${(shape) => change({ shape: shape === "list" ? "" : shape })} choices=${["list", "timeline"].map((shape) => [shape, t(`browse.${shape}`)])} />
       </div>
     </div>
+    ${picked && html`<${Notice} icon="map">${t("browse.picked", { n: picked.length })} <${Button} kind="small" onClick=${() => setPicked(null)}>${t("browse.picked_clear")}<//><//>`}
     <${Warnings} warnings=${found.warnings} />
     ${found.error && html`<${ErrorNotice} error=${found.error} onRetry=${found.reload} />`}
     <${Results} found=${found} memories=${memories} text=${still} query=${query} chosen=${chosen} onChoose=${setChosen} />
@@ -51,6 +57,16 @@ export default function Browse({ place }) {
 function counted(found, text) {
   if (!found.ready) return "";
   return t(text ? "browse.results" : "browse.memories", { n: text ? found.memories.length : found.total });
+}
+
+// Memories by their ids, some more with each click.
+function usePicked(ids) {
+  const [count, setCount] = useState(PAGE);
+  const wanted = (ids ?? []).slice(0, Math.min(count, MOST_PICKED));
+  const { answer, error, busy, reload } = useCall(wanted.length ? "read_memories" : null, { memory_ids: wanted });
+  useReloadOnChange(reload);
+  const more = ids && wanted.length < Math.min(ids.length, MOST_PICKED) ? () => setCount(count + PAGE) : null;
+  return { memories: answer?.memories ?? [], warnings: [], total: ids?.length ?? 0, error, busy, ready: Boolean(answer), reload, more };
 }
 
 // The results of a search, or pages of the list. What is shown stays while the next answer is awaited.
