@@ -90,8 +90,7 @@ class Tools:
             "read_notes": notes.read_notes,
             "list_sessions": session_tools.list_sessions,
             "working_memory": session_tools.working_memory,
-            **owner.CALLS,
-            **hooks.CALLS,
+            **LOCAL_CALLS,
         }
         self._calls_with_rights: dict[
             str, Callable[[Engine, Arguments, Rights], Awaitable[Arguments]]
