@@ -27,7 +27,7 @@ import structlog
 from memoryd import __version__
 from memoryd.daemon_record import is_newer
 from memoryd.doors.backups import Restoring
-from memoryd.doors.house import House
+from memoryd.doors.daemon_operations import DaemonOperations
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
 from memoryd.doors.page.app import Page
@@ -113,7 +113,7 @@ class Daemon:
             self._readiness,
             self._status,
             parse_toolsets(config.doors.toolsets),
-            House(self._readiness, self._status, config, origins, self._restore),
+            DaemonOperations(self._readiness, self._status, config, origins, self._restore),
         )
         self._logins = Logins()
         self._page = Page(self._server, self._logins)
@@ -135,7 +135,7 @@ class Daemon:
                     log_stage("listen", time.perf_counter() - began)
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
-                    doors.start_soon(self._server.house.live.run)
+                    doors.start_soon(self._server.operations.live.run)
                     doors.start_soon(self._keep_place, doors)
                     doors.start_soon(ask_for_time, lambda: self._readiness.stage == "starting")
                     await self._serve_engine()
@@ -183,7 +183,7 @@ class Daemon:
             return int(port.getsockname()[1])
 
         page_door = PageDoor(doors, self._logins, open_web)
-        self._server.house.add("open_page", page_door.open_page, set())
+        self._server.operations.add("open_page", page_door.open_page, set())
         await tasks.start(self._local_door(token).serve, listening)
         if doors.tcp_port:
             door = LineDoor(

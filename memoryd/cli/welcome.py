@@ -14,7 +14,7 @@ FIRST = {
     "memoryd setup claude-code": "connect an agent; memoryd setup lists all clients",
     'memoryd store "Ann prefers tea"': "remember something",
     'memoryd search "what does Ann drink?"': "find it again, by meaning",
-    "memoryd status": "show what the daemon does and holds",
+    "memoryd dashboard": "see and govern what is remembered, in the browser",
     "memoryd doctor": "find out what is wrong",
 }
 

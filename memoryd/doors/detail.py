@@ -10,7 +10,7 @@ from typing import Any
 
 from memoryd.doors import render
 from memoryd.doors.manage import memory_id
-from memoryd.doors.session_tools import session_facts
+from memoryd.doors.session_tools import owner_facts
 from memoryd.engine.details import Detail
 from memoryd.engine.engine import Engine
 from memoryd.engine.turn_keys import order_of
@@ -191,7 +191,7 @@ async def _transcript(engine: Engine, given: Arguments) -> Arguments:
     ]
     items = [item for _, item in sorted([*messages, *archives], key=lambda pair: pair[0])]
     return {
-        "session": session_facts(found.facts, engine.zone),
+        "session": owner_facts(found.facts, engine.zone),
         "items": items,
         "before": found.before,
         "total": found.facts.messages,

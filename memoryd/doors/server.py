@@ -22,7 +22,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import Call
-from memoryd.doors.house import House
+from memoryd.doors.daemon_operations import DaemonOperations
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.resources import (
     JSON,
@@ -60,14 +60,14 @@ class McpServer:
         readiness: Readiness,
         status: Status,
         toolsets: Sequence[str] = DEFAULT,
-        house: House | None = None,
+        operations: DaemonOperations | None = None,
     ) -> None:
-        """`toolsets`: those of a client that asks for none. `house`: what the daemon knows beside
-        its memories, for its owner."""
+        """`toolsets`: those of a client that asks for none. `operations`: on the daemon as a whole,
+        for its owner."""
         self._readiness = readiness
-        self.house = house or House(readiness, status)
+        self.operations = operations or DaemonOperations(readiness, status)
         self._resources = Resources(readiness, status)
-        self._tools = Tools(readiness, toolsets, self.house)
+        self._tools = Tools(readiness, toolsets, self.operations)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import shlex
 import shutil
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from memoryd import files
 from memoryd.cli.daemon import end_running, refuse_orphan
 from memoryd.cli.demo.content import Content, Fields, batches
 from memoryd.cli.output import BOLD, counted, paint, say, say_json
@@ -118,14 +120,20 @@ def _prepare(folder: Path, options: argparse.Namespace) -> None:
         )
     text = _settings(settings(options).embedding)
     make_private(folder)
-    (folder / CONFIG).write_text(text)
+    _write(folder / CONFIG, text)
     try:
         _check_settings(folder)
     except MemorydError:
         (folder / CONFIG).unlink()
         folder.rmdir()
         raise
-    (folder / MARK).write_text("Invented memories, made by `memoryd demo`.\n")
+    _write(folder / MARK, "Invented memories, made by `memoryd demo`.\n")
+
+
+def _write(path: Path, text: str) -> None:
+    """A new file that only its owner can read."""
+    with os.fdopen(files.open_anew(path), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _settings(embedding: EmbeddingSettings) -> str:

@@ -30,6 +30,10 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("memoryd logs -f", "follow it"),
         ("memoryd logs -n 200 --level warning", "only what went wrong"),
     ),
+    "dashboard": (
+        ("memoryd dashboard", "see and govern what is remembered"),
+        ("memoryd dashboard --no-browser", "print the link, to open it yourself"),
+    ),
     "top": (
         ("memoryd top", "q ends it"),
         ("memoryd top --text", "with the memories that were stored and found"),
@@ -39,6 +43,14 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ('memoryd store "Ann prefers tea" --name "drink of Ann"', "a fact with a name"),
         ("memoryd store - --type context < plan.txt", "a text from stdin, until midnight"),
         ('memoryd store "Close the pool first." --meta kind=gotcha', "with metadata"),
+    ),
+    "ask": (
+        ('memoryd ask "where is the charging dock?"', "an answer with its sources"),
+        ("memoryd ask --extract --project acme/web what did we decide", "in stored sentences"),
+    ),
+    "map": (
+        ("memoryd map", "what memory is about, group by group"),
+        ("memoryd map --svg map.svg --colour project", "a drawing of all memories"),
     ),
     "search": (
         ('memoryd search "what does Ann drink?"', "by meaning"),

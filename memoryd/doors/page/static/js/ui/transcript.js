@@ -61,7 +61,7 @@ export function Conversation({ read }) {
     height.current = box.current.scrollHeight;
     read.older.start();
   };
-  return html`<div class="talk" ref=${box}>
+  return html`<div class="transcript" ref=${box}>
     ${read.before !== null && html`<div class="older"><${Button} icon="clock" disabled=${read.older.busy} onClick=${showOlder}>${t("sessions.older")}<//></div>`}
     ${read.older.error && html`<${ErrorNotice} error=${read.older.error} />`}
     <ol class="messages">${withMarks(read.items)}</ol>

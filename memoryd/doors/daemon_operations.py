@@ -29,8 +29,8 @@ Call = Callable[[Arguments], Awaitable[Arguments]]
 MAX_VALUES = 30  # of a list of counts
 
 
-class House:
-    """What the daemon knows beside its memories."""
+class DaemonOperations:
+    """Operations on the daemon as a whole, by name."""
 
     def __init__(
         self,
