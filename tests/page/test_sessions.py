@@ -105,7 +105,10 @@ def test_a_session_is_renamed_compacted_and_put_to_sleep(browser: Browser, daemo
         page.get_by_role("dialog").get_by_role("button", name="Put to sleep").click()
         expect(page.locator(".archive-mark")).to_have_count(2)
         expect(page.get_by_role("button", name="Put to sleep")).to_be_disabled()
-    known = owner(daemon, "list_sessions", limit=100)["sessions"]
+        page.get_by_role("main").get_by_role("link", name="Sessions", exact=True).click()
+        slept = page.locator(".session-row", has_text="Repairs in the shed")
+        expect(slept.locator(".session-state")).to_have_text("asleep")
+    known = owner(daemon, "list_sessions", limit=100, details=True)["sessions"]
     (session,) = (one for one in known if one["session_id"] == "s-acts")
     assert (session["title"], session["archives"], session["state"]) == (
         "Repairs in the shed",

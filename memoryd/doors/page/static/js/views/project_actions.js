@@ -68,7 +68,7 @@ function Newest({ project }) {
 }
 
 function Some({ memories, label }) {
-  return html`<div class="stack tight"><span class="label-before">${label}</span><ul class="some">${memories.map((one) => html`<li key=${one.id}><${TypeChip} type=${one.type} /><span class="cut grow">${one.content}</span></li>`)}</ul></div>`;
+  return html`<div class="stack tight"><span class="label-before">${label}</span><ul class="short-list">${memories.map((one) => html`<li key=${one.id}><${TypeChip} type=${one.type} /><span class="cut grow">${one.content}</span></li>`)}</ul></div>`;
 }
 
 // Forgetting needs the name in letters, and the daemon forgets only if as many match as were shown.

@@ -24,7 +24,7 @@ function List({ identity, onChoose }) {
   const [limit, setLimit] = useState(PAGE);
   const [filter, setFilter] = useState("");
   const [known, setKnown] = useState([]);
-  const found = useCall("list_sessions", { limit, ...(identity ? { identity } : {}) });
+  const found = useCall("list_sessions", { limit, details: true, ...(identity ? { identity } : {}) });
   useReloadOnChange(found.reload);
   return html`<${Answer} of=${found}>${(answer) => {
     const identities = [...new Set([...known, ...answer.sessions.map((one) => one.identity), identity])].filter(Boolean).sort();

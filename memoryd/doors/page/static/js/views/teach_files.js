@@ -150,7 +150,7 @@ function Preview({ preview }) {
   return html`<div class="row">${facts.filter(([name, n]) => n || name === "would").map(([name, n, kind]) => html`<${Chip} key=${name} kind=${kind}>${t(`teach.preview_${name}`, { n })}<//>`)}</div>
     ${preview.groups.length > 0 && html`<${Groups} groups=${preview.groups} />`}
     ${months.length > 1 && html`<${Bars} parts=${["accent"]} height=${110} every=${Math.ceil(months.length / 8)} label=${t("teach.by_month")} rows=${months.map(([month, n]) => ({ label: month, title: `${month}: ${number(n)}`, values: { accent: n } }))} />`}
-    ${preview.first.length > 0 && html`<details class="import-first" open><summary>${t("teach.first", { n: preview.first.length })}</summary><ul class="some">${preview.first.map((one, place) => html`<li key=${place}><${TypeChip} type=${one.type} />${one.kind && html`<${Chip}>${one.kind}<//>`}<span class="grow first-text">${one.text}</span>${one.created_at && html`<span class="small faint">${shortDay(one.created_at)}</span>`}</li>`)}</ul></details>`}
+    ${preview.first.length > 0 && html`<details class="import-first" open><summary>${t("teach.first", { n: preview.first.length })}</summary><ul class="short-list">${preview.first.map((one, place) => html`<li key=${place}><${TypeChip} type=${one.type} />${one.kind && html`<${Chip}>${one.kind}<//>`}<span class="grow first-text">${one.text}</span>${one.created_at && html`<span class="small faint">${shortDay(one.created_at)}</span>`}</li>`)}</ul></details>`}
     <${Faults} faults=${preview.refused} skipped=${preview.skipped} />`;
 }
 
@@ -162,8 +162,8 @@ function Groups({ groups }) {
 
 function Faults({ faults = [], skipped = {} }) {
   const reasons = Object.entries(skipped);
-  return html`${faults.length > 0 && html`<details><summary class="danger-text">${t("teach.faults", { n: faults.length })}</summary><ul class="some">${faults.map((one, place) => html`<li key=${place}><span class="mono small">${one.where}</span><span class="grow first-text">${one.message}</span></li>`)}</ul></details>`}
-    ${reasons.length > 0 && html`<details><summary class="soft">${t("teach.skipped", { n: sum(skipped) })}</summary><ul class="some">${reasons.map(([reason, n]) => html`<li key=${reason}><span class="number">${number(n)}</span><span class="grow first-text">${reason}</span></li>`)}</ul></details>`}`;
+  return html`${faults.length > 0 && html`<details><summary class="danger-text">${t("teach.faults", { n: faults.length })}</summary><ul class="short-list">${faults.map((one, place) => html`<li key=${place}><span class="mono small">${one.where}</span><span class="grow first-text">${one.message}</span></li>`)}</ul></details>`}
+    ${reasons.length > 0 && html`<details><summary class="soft">${t("teach.skipped", { n: sum(skipped) })}</summary><ul class="short-list">${reasons.map(([reason, n]) => html`<li key=${reason}><span class="number">${number(n)}</span><span class="grow first-text">${reason}</span></li>`)}</ul></details>`}`;
 }
 
 const OUTCOMES = [["added", "good"], ["replaced", "good"], ["known", ""], ["kept", "warning"], ["expired", ""], ["masked", "warning"], ["refused", "danger"]];
