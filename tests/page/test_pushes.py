@@ -48,7 +48,7 @@ def test_what_was_pushed_is_listed_with_its_costs(browser: Browser, daemon: Daem
         expect(page.locator(".pushes-row")).to_have_count(2)
         expect(page.locator(".pushes-figures")).to_contain_text(str(found["tokens"]))
         row = page.locator(".pushes-row", has_text="morning-run")
-        row.get_by_role("button", name="1 memory").click()
+        row.locator("[aria-expanded]").click()
         expect(row.locator(".pushes-texts")).to_contain_text(ERROR)
         row.get_by_role("link", name=ERROR).click()
         expect(page).to_have_url(re.compile("/memory/"))

@@ -93,6 +93,7 @@ def test_a_correction_is_written_in_place(browser: Browser, daemon: Daemon) -> N
 @pytest.mark.slow
 def test_a_refused_correction_keeps_what_was_written(browser: Browser, daemon: Daemon) -> None:
     with opened(browser, daemon, "review") as page:
+        shows(page, TEXTS[0], "1 of 4")
         page.keyboard.press("e")
         box = page.get_by_role("textbox", name="The right text")
         long = "x" * 1_200_000
@@ -124,6 +125,7 @@ def test_the_end_tells_what_was_done_and_leads_to_what_was_skipped(
     browser: Browser, daemon: Daemon
 ) -> None:
     with opened(browser, daemon, "review") as page:
+        shows(page, TEXTS[0], "1 of 4")
         page.keyboard.press("s")
         for text in TEXTS[1:]:
             expect(page.locator(".review-words")).to_have_text(text)
@@ -180,7 +182,9 @@ def test_an_action_that_fails_brings_the_memory_back(browser: Browser, daemon: D
 @pytest.mark.slow
 def test_texts_that_look_like_html_stay_texts(browser: Browser, daemon: Daemon) -> None:
     for canary in CANARIES:
-        flagged(daemon, f"Seen: {canary}", f"Why {canary}", files=[canary[:60]], source="user")
+        flagged(
+            daemon, f"Seen: {canary}", f"Why {canary}", related_files=[canary[:60]], source="user"
+        )
     with opened(browser, daemon, "review") as page:
         expect(page.locator(".review-progress")).to_have_text("1 of 9")
         for _ in TEXTS:
