@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,8 @@ import structlog
 
 from memoryd import __version__
 from memoryd.daemon_record import is_newer
-from memoryd.doors.house import House
+from memoryd.doors.backups import Restoring
+from memoryd.doors.daemon_operations import DaemonOperations
 from memoryd.doors.limits import Rate
 from memoryd.doors.lines import Limits
 from memoryd.doors.page.app import Page
@@ -54,7 +55,7 @@ from memoryd.systemd import ask_for_time, feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
 from memoryd.toolsets import parse_toolsets
 from memoryd.uncaught import tell_only_types
-from memoryd.wiring.engine import open_engine
+from memoryd.wiring.engine import open_engine, restore_backup
 
 log = structlog.get_logger()
 EARLY_STAGES = ("config", "lock", "import")  # of a start, before there is a log
@@ -71,9 +72,11 @@ def run(
     socket: Path | None,
     log_file: Path | None = None,
     began: Sequence[float] = (),
+    origins: Mapping[str, str] | None = None,
 ) -> int:
     """Serve until told to stop; the exit code. `socket` None: at the data directory's own place.
-    `began`: when each of `EARLY_STAGES` began, by `time.perf_counter`."""
+    `began`: when each of `EARLY_STAGES` began, by `time.perf_counter`. `origins`: by key, where
+    each setting was set."""
     began = (*began, time.perf_counter())
     try:
         log_to_file(log_file, config.log) if log_file else log_to_stderr(config.log)
@@ -81,7 +84,7 @@ def run(
         for name, start, end in zip(EARLY_STAGES, began, began[1:], strict=False):
             log_stage(name, end - start)
         raise_file_limit()
-        anyio.run(Daemon(config, owner, socket, began[0]).serve)
+        anyio.run(Daemon(config, owner, socket, began[0], origins).serve)
     except MemorydError as exc:
         log.error("cannot_serve", code=exc.code)
         say(exc)
@@ -92,7 +95,14 @@ def run(
 class Daemon:
     """The doors and the engine behind them, and the order of start and stop."""
 
-    def __init__(self, config: Config, owner: Owner, socket: Path | None, began: float) -> None:
+    def __init__(
+        self,
+        config: Config,
+        owner: Owner,
+        socket: Path | None,
+        began: float,
+        origins: Mapping[str, str] | None = None,
+    ) -> None:
         self._began = began
         self._config = config
         self._owner = owner
@@ -103,12 +113,14 @@ class Daemon:
             self._readiness,
             self._status,
             parse_toolsets(config.doors.toolsets),
-            House(self._readiness, self._status, config.memory),
+            DaemonOperations(self._readiness, self._status, config, origins, self._restore),
         )
         self._logins = Logins()
         self._page = Page(self._server, self._logins)
         self._line_doors: list[LineDoor] = []
         self._stopping = anyio.Event()
+        self._leaving = anyio.Event()  # the engine is to be closed: for the stop or a restore
+        self._restoring: Restoring | None = None
         self._has_ended = False  # everything is closed; only threads may still run
         self._inode: int | None = None  # of our socket file; None: the service manager owns it
         self._failure = ("", "")  # code and sentence of the last failed opening
@@ -123,7 +135,7 @@ class Daemon:
                     log_stage("listen", time.perf_counter() - began)
                     log.info("listening", version=__version__, pid=os.getpid())
                     doors.start_soon(feed_watchdog)
-                    doors.start_soon(self._server.house.live.run)
+                    doors.start_soon(self._server.operations.live.run)
                     doors.start_soon(self._keep_place, doors)
                     doors.start_soon(ask_for_time, lambda: self._readiness.stage == "starting")
                     await self._serve_engine()
@@ -171,7 +183,7 @@ class Daemon:
             return int(port.getsockname()[1])
 
         page_door = PageDoor(doors, self._logins, open_web)
-        self._server.house.add("open_page", page_door.open_page, set())
+        self._server.operations.add("open_page", page_door.open_page, set())
         await tasks.start(self._local_door(token).serve, listening)
         if doors.tcp_port:
             door = LineDoor(
@@ -270,7 +282,10 @@ class Daemon:
         while True:
             try:
                 await self._serve_once()
-                return
+                if self._restoring is None or self._stopping.is_set():
+                    return
+                await self._run_restore(self._restoring)
+                continue
             except MemorydError as exc:
                 if self._readiness.opened is not None:
                     raise
@@ -283,6 +298,7 @@ class Daemon:
         is_new = self._failure != (exc.code, exc.message)
         self._failure = (exc.code, exc.message)
         self._readiness.fail(exc)
+        self._end_restore(exc)
         if is_new:
             log.error("store_not_open", code=exc.code, error=exc.message, hint=exc.hint)
             say(exc)
@@ -300,10 +316,48 @@ class Daemon:
             notify("READY=1")
             took = round(1000 * (time.perf_counter() - self._began), 1)
             log.info("ready", memories=engine.count, ms=took)
-            await self._stopping.wait()
+            self._end_restore()
+            await self._leaving.wait()
+            if self._restoring is not None and not self._stopping.is_set():
+                await self._close_for_restore()
+                return
+            self._end_restore(MemorydError("The daemon is stopping.", code="stopping"))
             notify("STOPPING=1")
             with anyio.move_on_after(DRAIN_SECONDS):
                 await self._server.drained()
+
+    async def _restore(self, path: Path) -> int:
+        """Replace the store by a backup that was verified; how many memories it holds. Raises what
+        prevented it; then the store is as it was."""
+        if self._restoring is not None or self._stopping.is_set():
+            raise MemorydError("Another restore is running.", code="restore_running")
+        self._restoring = asked = Restoring(path)
+        self._leaving.set()
+        return await asked.outcome()
+
+    def _end_restore(self, error: MemorydError | None = None) -> None:
+        """Answer the one who asked for a restore, if somebody did."""
+        if self._restoring is not None:
+            self._restoring.end(error)
+            self._restoring = None
+
+    async def _close_for_restore(self) -> None:
+        """Let no call in, and wait for those that are inside, except for the one that restores."""
+        self._readiness.close("restoring")
+        log.info("restore_began")
+        with anyio.move_on_after(DRAIN_SECONDS):
+            await self._server.drained(but=1)
+
+    async def _run_restore(self, asked: Restoring) -> None:
+        """Replace the store, which is closed. The next opening answers the one who asked."""
+        self._leaving = self._stopping if self._stopping.is_set() else anyio.Event()
+        self._began = time.perf_counter()
+        try:
+            asked.count = await restore_backup(self._config, asked.path, replace=True)
+            log.info("restored", memories=asked.count)
+        except MemorydError as exc:
+            log.error("restore_failed", code=exc.code)
+            asked.error = exc
 
     async def _watch_signals(self) -> None:
         """Stop cleanly at the first signal, exit at once at the second."""
@@ -316,6 +370,7 @@ class Daemon:
     def _stop(self, why: str, **facts: str) -> None:
         log.info(why, **facts)
         self._stopping.set()
+        self._leaving.set()
         timer = threading.Timer(STOP_SECONDS, self._end_late)
         timer.daemon = True
         timer.start()

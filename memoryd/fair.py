@@ -8,8 +8,9 @@ so the code in between does not pass the caller on.
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Generic, TypeVar
 
@@ -19,11 +20,13 @@ from anyio.lowlevel import RunVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+One = TypeVar("One")
 
 CALLER: ContextVar[Hashable] = ContextVar("caller", default=None)
 # Threads that compute for callers at the same time. More threads than cores would only make each
 # of them slower.
 THREADS = max(2, min(4, os.cpu_count() or 1))
+PACE = 0.0002  # seconds of the sleeps in `paced`
 
 
 class FairQueue(Generic[Item]):
@@ -118,3 +121,12 @@ async def in_thread(work: Callable[..., Answer], *args: object) -> Answer:
     """Run `work` on a thread when it is the caller's turn; its result."""
     async with turn():
         return await anyio.to_thread.run_sync(work, *args)
+
+
+def paced(items: Iterable[One], burst: int) -> Iterator[One]:
+    """The items, with a short sleep after each `burst` of them. For a long loop on a thread: who
+    waits for the interpreter lock gets it at once, not after the 5 ms that Python lets it wait."""
+    for number, item in enumerate(items, start=1):
+        yield item
+        if number % burst == 0:
+            time.sleep(PACE)

@@ -36,6 +36,7 @@ class HookClient:
     version: int | None = None  # of its file of hooks
     grouped: bool = True  # {"Event": [{"hooks": [...]}]}; else {"Event": [...]}
     transcript: bool = False  # its transcripts are read; else prompts come from the events
+    idle_compactions: tuple[str, ...] = ()  # sources of a compact event after which none may follow
 
 
 _CLAUDE = {
@@ -64,6 +65,7 @@ CLIENTS = {
             "SessionEnd": SESSION_END,
         },
         milliseconds=True,
+        idle_compactions=("auto",),  # it asks its hooks at each turn, then looks whether it has to
     ),
     "cursor": HookClient(
         {
@@ -162,6 +164,8 @@ def read_input(event: str, client: str, payload: str, cwd: str = "") -> HookInpu
     named = _text(given, "event")
     event = CLIENTS[client].events.get(named, event)
     if event not in EVENTS:
+        return None
+    if event == COMPACT and _text(given, "source") in CLIENTS[client].idle_compactions:
         return None
     named = named or next(
         (name for name, ours in CLIENTS[client].events.items() if ours == event), ""

@@ -196,17 +196,17 @@ class MirrorFiles(Protocol):
     def folder(self) -> str:
         """The path of the folder."""
 
-    def stamp(self, name: str) -> object:
-        """A value that differs once the file has changed; None without a file."""
+    def stamp(self) -> object:
+        """A value that differs once MEMORY.md has changed; None without that file."""
 
-    def is_settled(self, name: str) -> bool:
-        """False while a program may still be writing the file: it changed a moment ago."""
+    def is_settled(self) -> bool:
+        """False while a program may still be writing MEMORY.md: it changed a moment ago."""
 
     def read(self, name: str) -> str | None:
         """The text of a file; None without one."""
 
-    def replace(self, name: str, text: str, expected: str | None) -> str | None:
-        """Replace a file atomically. None if its text was `expected`; otherwise the text that
+    def replace(self, text: str, expected: str | None) -> str | None:
+        """Replace MEMORY.md atomically. None if its text was `expected`; otherwise the text that
         another program wrote in between, which is replaced too, so the caller must use it."""
 
     def write(self, name: str, text: str) -> None:
@@ -232,14 +232,50 @@ class MirrorFiles(Protocol):
         """Replace the record atomically."""
 
 
+class BlockFiles(Protocol):
+    """Files of a person in which a part belongs to memoryd, and a private record of which they are.
+    Texts keep every byte of a file (`surrogateescape`). Synchronous: call it on a thread, one call
+    at a time. Every method may raise OSError, also for a path that leads through a link."""
+
+    def stamp(self, path: str) -> object:
+        """A value that differs once the file has changed; None without a file."""
+
+    def is_settled(self, path: str) -> bool:
+        """False while a program may still be writing the file: it changed a moment ago."""
+
+    def read(self, path: str) -> str | None:
+        """The text of a file; None without one."""
+
+    def replace(self, path: str, text: str, expected: str | None) -> str | None:
+        """Replace a file atomically, with its mode. None if its text was `expected`; otherwise the
+        text that another program wrote in between, which the caller must use."""
+
+    def late(self, path: str) -> str | None:
+        """What a program that had the file open wrote into it after `replace` had replaced it, if
+        nothing newer is at the path. None if nothing; each text is returned once."""
+
+    def release(self) -> None:
+        """Give up replaced files, so that none of their text is kept."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file, if it is there."""
+
+    def load_record(self) -> str | None:
+        """The record that was saved last; None without one."""
+
+    def save_record(self, text: str) -> None:
+        """Replace the record atomically."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup on disk; `memories` is None if the file was listed, not opened."""
+    """A backup on disk; `memories` is None if it is not known without reading the whole file."""
 
     path: str
     memories: int | None
     size: int
     created_at: float
+    readable: bool = True  # its first line is that of a backup
 
 
 class Store(Protocol):
@@ -304,6 +340,9 @@ class Store(Protocol):
         """For a store whose files were deleted or damaged while it was open: write `records`, which
         must be all memories, to a verified backup in `folder`, and restore the store from it.
         Raises StoreError `store_in_place` if the store still works."""
+
+    async def all_backups(self, folder: Path) -> list[Backup]:
+        """The backups in a folder, newest first."""
 
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
         """The newest backup in a folder that is dated `until` or earlier; None without one."""

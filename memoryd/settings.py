@@ -185,6 +185,7 @@ class MirrorSettings:
     """Memories as files for people."""
 
     path: str = ""
+    block_tokens: int = field(default=1500, metadata={"least": 200, "most": 20_000})
 
 
 @dataclass(frozen=True, slots=True)

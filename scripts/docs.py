@@ -60,7 +60,7 @@ def _verbs(part: argparse.ArgumentParser, level: str) -> list[str]:
 
 
 def _help(part: argparse.ArgumentParser) -> list[str]:
-    part.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=90)
+    part.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=90)
     return ["```", part.format_help().rstrip(), "```"]
 
 

@@ -81,6 +81,9 @@ class RamStore:
         self.records = {record.memory.id: deepcopy(record) for record in found}
         return Backup(str(folder), len(found), 0, at or 0.0)
 
+    async def all_backups(self, folder: Path) -> list[Backup]:
+        return self.backups[::-1]
+
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
         return next((b for b in reversed(self.backups) if b.created_at <= until), None)
 

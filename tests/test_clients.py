@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.homes import Home
-from tests.messages_api import ANSWER, messages_api
+from tests.messages_api import ANSWER, MessagesApi, messages_api
+from tests.processes import until
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +28,9 @@ PLUGIN = ROOT / "memoryd" / "data" / "plugin"
 SERVER = (str(Path(sys.executable).with_name("memoryd")), "mcp")
 PATH = "/usr/bin:/bin"
 CONTENT = "The charging dock is behind the kitchen door."
+PROMPT = "Is the charging dock really behind the kitchen door, as they say?"
+# Other tests run beside these.
+BUDGETS = {"MEMORYD_HOOK_BUDGETS": "session-start=4,prompt=2.5,tool=1.5,stop=2.5,session-end=2.5"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -103,8 +107,74 @@ def test_an_agent_has_memoryd_after_setup(home: Home, client: str) -> None:
 def test_setup_writes_what_the_agent_itself_would(home: Home, client: str) -> None:
     """So there is nothing to do once the agent's own command has added it."""
     run_agent(home, OWN_WAY[client])
-    [change] = home.json("shell", "setup", client)["changes"]
+    change = home.json("shell", "setup", client)["changes"][0]
     assert (change["name"], change["action"]) == ("memoryd", "unchanged")
+
+
+def prompt_words(client: str, api: MessagesApi) -> tuple[str, ...]:
+    """What gives an agent one prompt, to be answered by the scripted model."""
+    trusted = ("--skip-git-repo-check", "--dangerously-bypass-hook-trust")
+    return {
+        "claude-code": ("claude", "-p", PROMPT),
+        "codex": ("codex", "exec", *trusted, *api.codex_flags, PROMPT),
+        "gemini": ("gemini", "-m", "gemini-2.5-flash", "-p", PROMPT),
+    }[client]
+
+
+def talk(home: Home, client: str, reads: str = "") -> list[str]:
+    """A session of one prompt; what was sent to the model."""
+    with messages_api() as api:
+        api.reads = reads
+        assert ANSWER in run_agent(home, prompt_words(client, api), **api.variables, **BUDGETS)
+    return api.sent
+
+
+def set_up_with_key(home: Home, client: str) -> None:
+    """Set a client up that has a login already: Gemini CLI takes it from its settings only."""
+    settings = home.path / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    home.run("shell", "store", CONTENT, "--shared")
+    home.run("shell", "setup", client)
+
+
+@pytest.mark.parametrize("event", ["session-start", "prompt"])
+@pytest.mark.parametrize("client", AGENTS)
+async def test_the_hooks_that_setup_wrote_reach_the_model(
+    home: Home, client: str, event: str
+) -> None:
+    """The real program runs them: what was stored before is in its request, what was said is taken
+    in, and the end of the session closes it. After --remove nothing of it is left."""
+    if event == "prompt":  # else it has all from the start
+        home.config.write_text(home.config.read_text() + "hooks:\n  session_tokens: 0\n")
+    set_up_with_key(home, client)
+    assert any(CONTENT in sent for sent in talk(home, client))
+    [push] = home.json("shell", "pushes")["pushes"]
+    assert push["event"] == event
+    await until(lambda: bool(home.json("shell", "sessions")["sessions"][0]["closed_at"]))
+    [session] = home.json("shell", "sessions")["sessions"]
+    assert (session["session_id"], session["turns"]) == (push["session_id"], 2)
+    assert session["archives"] == 1  # of its end
+    home.run("shell", "setup", client, "--remove")
+    assert not any(CONTENT in sent for sent in talk(home, client))
+
+
+def test_a_file_that_claude_code_reads_brings_its_note(home: Home) -> None:
+    """By the hook after a tool, which has the least time."""
+    (home.path / "work").mkdir()
+    file = home.path / "work" / "deploy.sh"
+    file.write_text("#!/bin/sh\n")
+    note = "deploy.sh hangs without the VPN"
+    known = {"kind": "gotcha", "related_files": ["deploy.sh"], "scope": "work_unit"}
+    flags = [
+        word for key, value in known.items() for word in ("--meta", f"{key}={json.dumps(value)}")
+    ]
+    home.run("shell", "store", note, "--shared", *flags)
+    home.run("shell", "setup", "claude-code")
+    first, second = talk(home, "claude-code", str(file))
+    assert note not in first
+    assert "PostToolUse" in second
+    assert note in second
 
 
 @pytest.mark.parametrize(
@@ -143,8 +213,7 @@ def test_a_session_with_the_plugin_begins_with_memories(home: Home) -> None:
     path = install_plugin(home)
     with messages_api() as api:
         words = ("claude", "-p", "/memoryd:recall the parrot")
-        budgets = {"MEMORYD_HOOK_BUDGETS": "session-start=4"}  # other tests run beside this one
-        answer = run_agent(home, words, PATH=path, **api.variables, **budgets)
+        answer = run_agent(home, words, PATH=path, **api.variables, **BUDGETS)
     assert ANSWER in answer
     assert any(CONTENT in sent and "SessionStart" in sent for sent in api.sent)
     assert any(

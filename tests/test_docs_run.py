@@ -79,7 +79,7 @@ PICTURES = {
     "docs/architecture.md": 1,
     "docs/export.md": 3,
     "docs/memory-tool.md": 1,
-    "docs/mirror.md": 1,
+    "docs/mirror.md": 2,
     "docs/tools.md": 12,
 }
 GENERATED = {"docs/cli.md"}  # help texts; test_docs.py compares them with the code

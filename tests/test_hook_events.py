@@ -145,6 +145,7 @@ def test_an_event_without_a_name_is_that_of_the_command_line() -> None:
         ("", "", "{}"),
         ("explode", "", "{}"),
         ("", "", '{"hook_event_name": "WorktreeCreate"}'),
+        ("compact", "gemini", '{"hook_event_name": "PreCompress", "trigger": "auto"}'),
     ],
 )
 def test_what_is_no_event_is_left_alone(event: str, client: str, payload: str) -> None:

@@ -17,7 +17,7 @@ WORDS = set("model errors ports settings config places permissions metadata logs
 WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "fields", "files", "formats"}
 WORDS |= {"hook_events", "hosts", "imports", "phases"}
 WORDS |= {"labels", "lead", "masking", "normalise", "owner", "sanitize", "systemd", "toolsets"}
-WORDS |= {"project_folder", "recall_text", "uncaught"}
+WORDS |= {"project_folder", "recall_text", "uncaught", "amounts", "diagnosis", "setting_view"}
 MAY = {
     "words": {"words"},
     "engine": {"words", "engine"},
@@ -31,7 +31,8 @@ MAY = {
     "hook": {"words", "launch", "hook"},
     "service": {"words", "launch", "service"},
     "setup": {"words", "setup"},
-    "cli": {"words", "launch", "client", "shim", "wiring", "daemon", "service", "setup", "cli"},
+    "cli": {"words", "launch", "client", "shim", "hook", "wiring", "daemon", "service", "setup"}
+    | {"cli"},
     "__main__": {"cli", "hook", "shim"},
 }
 
@@ -50,6 +51,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "Stemmer": "engine/index/terms",
     "starlette": ("doors/web", "doors/page"),
     "uvicorn": "doors/web",
+    "rich": "cli/screen/",
     "yaml": ("config", "setup/syntax/yaml"),
 }
 

@@ -120,3 +120,36 @@ def test_a_kill_leaves_whole_files(tmp_path: Path, folder: Path) -> None:
         assert daemon.tool("mirror")["held"] == []
     finally:
         daemon.stop(signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_block_follows_memories_and_edits_through_kills(daemon: Daemon, tmp_path: Path) -> None:
+    """Without any request: the rounds run in the background, and after a kill too. The text of the
+    person is the same to the byte after each of them."""
+    path = Path(os.path.realpath(tmp_path)) / "AGENTS.md"
+    mine = b"# Mine\r\n\r\nNo line end"
+    path.write_bytes(mine)
+    path.chmod(0o640)
+    daemon.tool("mirror", block=str(path), project="me/shop")
+    stored: set[str] = set()
+    for kill in range(3):
+        text = f"Fact {kill} of the shop."
+        daemon.tool("store_memory", content=text, metadata={"project": "me/shop"})
+        stored.add(f"- {text}")
+        wait_for(lambda: stored == {line for line in lines(path) if line.startswith("- ")})
+        daemon.stop(signal.SIGKILL)
+        assert path.read_bytes().startswith(mine + b"\r\n\r\n<!-- memoryd:begin -->\r\n")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        daemon.start()
+    path.write_bytes(path.read_bytes().replace(b"Fact 1", b"Edited") + b"below")
+    wait_for(lambda: "- Fact 1 of the shop." in lines(path))
+    daemon.tool("forget_where", everything=True)
+    assert b"of the shop" not in path.read_bytes()
+    daemon.tool("mirror", no_block=str(path))
+    assert path.read_bytes() == mine + b"\r\nbelow"
+    assert list(tmp_path.glob("*.part")) == []
+    assert "of the shop" not in daemon.log.read_text()
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()

@@ -46,8 +46,14 @@ class BackupWriter:
     """Writes one backup."""
 
     def __init__(
-        self, folder: Path, identity: Identity, version: str, at: float | None = None
+        self,
+        folder: Path,
+        identity: Identity,
+        version: str,
+        at: float | None = None,
+        count: int | None = None,
     ) -> None:
+        """`count`: of memories, if it is known before they are written."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._created = time.time() if at is None else at
         self._target = _next_path(folder, self._created)
@@ -58,6 +64,7 @@ class BackupWriter:
             identity.model,
             identity.dimension,
             embeddings=True,
+            count=count,
             created_at=self._created,
             store_version=version,
         )
@@ -144,6 +151,20 @@ def read_records(reader: Reader, size: int) -> Iterator[list[Record]]:
 def all_in(folder: Path) -> list[Path]:
     """The backups in a folder, oldest first."""
     return sorted(folder.glob(f"{PREFIX}*{SUFFIX}"), key=lambda path: (_number(path), path.name))
+
+
+def listed_in(folder: Path) -> list[Backup]:
+    """The backups in a folder, newest first; one whose first line cannot be read is so marked."""
+    found: list[Backup] = []
+    for path in reversed(all_in(folder)):
+        with suppress(OSError):  # deleted meanwhile
+            try:
+                with open_backup(path) as (_, header):
+                    found.append(_backup(path, header.count, header.created_at or 0.0))
+            except MemorydError:
+                about = path.stat()
+                found.append(Backup(str(path), None, about.st_size, about.st_mtime, False))
+    return found
 
 
 def newest_in(folder: Path, until: float = math.inf) -> tuple[Backup, str] | None:

@@ -26,8 +26,8 @@ from memoryd.cli.output import (
     say_json,
     size,
 )
-from memoryd.cli.target import given, settings, target, where
-from memoryd.client.types import MirrorState, Status
+from memoryd.cli.target import given, setting_origins, settings, target, where
+from memoryd.client.types import BlockState, MirrorState, Status
 from memoryd.errors import (
     DaemonUnavailable,
     DaemonUnreachable,
@@ -52,7 +52,7 @@ def serve(options: argparse.Namespace) -> int:
     began = [time.perf_counter()]  # of each stage of the start until there is a log
     os.umask(0o077)  # only the owner can read what is created from here on
     forbid_core_dumps()
-    config = settings(options)
+    config, origins = settings(options), setting_origins(options)
     note_config(options, config.memory.path)
     began.append(time.perf_counter())
     try:
@@ -62,8 +62,8 @@ def serve(options: argparse.Namespace) -> int:
             # Late: a second daemon is refused before it loads all this.
             from memoryd.daemon import run
 
-            listen = named_socket(given(options))
-            return run(config, owner, socket=listen, log_file=options.log_file, began=began)
+            listen, log = named_socket(given(options)), options.log_file
+            return run(config, owner, socket=listen, log_file=log, began=began, origins=origins)
     except StoreBusy as exc:
         say(exc)
         if options.log_file and (first := daemon_record.read(config.memory.path)):
@@ -219,6 +219,8 @@ def _facts(found: Status) -> dict[str, str]:
         facts["take-over"] = state_of(taken)
     if mirror := found.get("mirror"):
         facts["files"] = _mirror_fact(mirror)  # `mirror` is a call, see below
+    if blocks := found.get("blocks"):
+        facts["blocks"] = _blocks_fact(blocks)
     facts |= _store_facts(found.get("store", {}))
     for tool, figures in found.get("calls", {}).items():
         times = f"p50 {figures['p50_ms']:g} ms, p99 {figures['p99_ms']:g} ms"
@@ -239,6 +241,13 @@ def _mirror_fact(state: MirrorState) -> str:
     held = f"; {state['held']} held, see memoryd mirror" if state["held"] else ""
     trouble = state["trouble"]
     return summary(state) + held + (f"; {trouble['message']}" if trouble else "")
+
+
+def _blocks_fact(blocks: list[BlockState]) -> str:
+    from memoryd.cli.mirror import block_summary
+
+    wrong = [f"; {block['trouble']['message']}" if block["trouble"] else "" for block in blocks]
+    return "; ".join(block_summary(block) + more for block, more in zip(blocks, wrong, strict=True))
 
 
 def _store_facts(store: dict[str, Any]) -> dict[str, str]:

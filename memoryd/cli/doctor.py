@@ -9,25 +9,31 @@ import shlex
 import shutil
 import stat
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memoryd import files, permissions, places
+from memoryd import files, places
 from memoryd.cli.daemon import fetch_status
-from memoryd.cli.output import BOLD, clean, counted, note, paint, say, say_json, size
-from memoryd.cli.takeover import faults_of, state_of
+from memoryd.cli.output import BOLD, clean, note, paint, say, say_json
+from memoryd.cli.takeover import state_of
 from memoryd.cli.target import setting_flags, settings, target
-from memoryd.client.types import Status
+from memoryd.diagnosis import (
+    Finding,
+    Patient,
+    check_clock,
+    check_disk,
+    check_files,
+    check_mirror,
+    check_served_store,
+    faults_of,
+)
 from memoryd.endpoints import parse_address
 from memoryd.errors import ConfigError, EmbedError, MemorydError, WrongDaemon
 from memoryd.launch.target import Target
 from memoryd.settings import Config
-
-DISK_FULL, DISK_LOW = 50_000_000, 500_000_000  # bytes that are free
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -105,50 +111,6 @@ def _tell(findings: list[Finding], fixed: list[Finding], fixing: bool) -> None:
         say("No faults found.")
     elif not fixing and (count := sum(finding.repair is not None for finding in findings)):
         say(f"memoryd doctor --fix repairs {count} of {len(findings)}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A fault: a stable code, a sentence, what to do, and the repair if `--fix` can do it."""
-
-    code: str
-    message: str
-    hint: str = ""
-    repair: Callable[[], Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """What is examined: the configuration, the socket, and the daemon if one answers."""
-
-    config: Config
-    socket: Path
-    status: Status | None
-    home: Path = field(default_factory=Path.home)
-
-    @property
-    def data_dir(self) -> Path:
-        return self.config.memory.path
-
-    @property
-    def tokens(self) -> tuple[Path, ...]:
-        return self.config.doors.token_files(self.data_dir)
-
-
-def check_files(patient: Patient) -> Iterator[Finding]:
-    """Files that other users can reach, and links in the place of files."""
-    faults = list(permissions.data_faults(patient.data_dir))
-    if patient.data_dir.is_dir():
-        faults += permissions.inner_faults(patient.data_dir)
-    folder = patient.socket.parent
-    if folder.is_dir() and folder.resolve() != patient.data_dir.resolve():
-        faults += permissions.directory_faults(folder, "socket directory")
-    for token in patient.tokens:
-        if token.is_file() and not token.is_relative_to(patient.data_dir):
-            faults += permissions.file_faults(token, "token file")
-    for fault in faults:
-        repair = partial(fault.path.chmod, fault.mode) if fault.mode is not None else None
-        yield Finding(fault.code, fault.message, fault.hint, repair)
 
 
 def check_socket(patient: Patient) -> Iterator[Finding]:
@@ -245,34 +207,12 @@ def check_language(patient: Patient) -> Iterator[Finding]:
 def check_store(patient: Patient) -> Iterator[Finding]:
     """Faults of the store: those that the daemon reports, else those that its files show."""
     if patient.status is not None:
-        store = patient.status.get("store", {})
-        if trouble := store.get("error"):
-            yield Finding(trouble["code"], trouble["message"], trouble["hint"])
-        if unreadable := store.get("unreadable"):
-            yield _unreadable_rows(unreadable)
-        for name in store.get("set_aside", ()):
-            if "broken" in name:
-                message = f"A broken store was repaired; it is kept as {patient.data_dir / name}."
-                path = shlex.quote(str(patient.data_dir / name))
-                yield Finding("store_set_aside", message, f"Once nothing is missing: rm -r {path}")
+        yield from check_served_store(patient)
         return
     if patient.data_dir.is_dir() and os.access(patient.data_dir, os.W_OK):
         from memoryd.wiring.engine import look_at_store
 
         yield from (Finding(*fault) for fault in look_at_store(patient.config))
-
-
-def _unreadable_rows(found: dict[str, Any]) -> Finding:
-    named = ", ".join(f"{id} ({why})" for id, why in found["rows"].items())
-    others = found["count"] - len(found["rows"])
-    more = f" and {others} more" if others else ""
-    return Finding(
-        "rows_unreadable",
-        f"Rows of the store that are not memories: {named}{more}. They are kept, but neither "
-        "served nor backed up.",
-        "If they were memories, import a backup that has them: memoryd import FILE. If another "
-        "program wrote them, give it a Chroma directory of its own.",
-    )
 
 
 def check_takeover(patient: Patient) -> Iterator[Finding]:
@@ -281,7 +221,7 @@ def check_takeover(patient: Patient) -> Iterator[Finding]:
         yield from (Finding(*fault) for fault in faults_of(facts))
 
 
-def _takeover(patient: Patient) -> dict[str, Any] | None:
+def _takeover(patient: Patient) -> Mapping[str, Any] | None:
     """What the daemon or its directory says about a take-over."""
     if patient.status is not None:
         return patient.status.get("takeover")
@@ -290,69 +230,35 @@ def _takeover(patient: Patient) -> dict[str, Any] | None:
     return look_at_takeover(patient.data_dir)
 
 
-def check_mirror(patient: Patient) -> Iterator[Finding]:
-    """The files for people cannot be written, or wait for a decision."""
-    state = patient.status.get("mirror") if patient.status is not None else None
-    if state and (trouble := state["trouble"]):
-        yield Finding(trouble["code"], trouble["message"], trouble["hint"])
-    if state and state["held"]:
-        message = f"{counted(state['held']).capitalize()} missing from MEMORY.md, not forgotten."
-        yield Finding("mirror_held", message, "Run: memoryd mirror")
-
-
-def check_clock(patient: Patient) -> Iterator[Finding]:
-    """A leap of the clock, after which the daemon deletes nothing that has expired."""
-    if patient.status is not None and (doubt := patient.status.get("clock_doubt")):
-        hours = doubt["seconds_left"] / 3600
-        message = (
-            f"The clock leapt: it is days ahead of {doubt['believed']}, the last time that was "
-            f"trusted. No expired memory is deleted until it has been steady for {hours:.1f} more "
-            "hours."
-        )
-        hint = "Correct date and time; or, if they are right, run: memoryd sweep --now"
-        yield Finding("clock_doubted", message, hint)
-
-
-def check_disk(patient: Patient) -> Iterator[Finding]:
-    """Too little space on the disk, or a directory that cannot be written to."""
-    folder = patient.data_dir
-    if not folder.is_dir():
-        return
-    free = shutil.disk_usage(folder).free
-    if free < DISK_LOW:
-        code = "disk_full" if free < DISK_FULL else "disk_low"
-        message = f"Only {size(free)} are free on the disk of {folder}; writes will fail."
-        hint = "Free some space; to shrink the memories: memoryd forget --older-than 30d --purge"
-        yield Finding(code, message, hint)
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as exc:
-        message = f"The data directory {folder} cannot be written to: {exc.strerror or exc}."
-        hint = f"Check its disk and its mode: ls -ld {shlex.quote(str(folder))}"
-        yield Finding("data_unwritable", message, hint)
-
-
 def check_clients(patient: Patient) -> Iterator[Finding]:
-    """Entries of MCP clients whose command does not exist."""
+    """Entries and hooks of MCP clients whose command does not exist."""
+    from memoryd.setup import hooks
     from memoryd.setup.changes import entries
-    from memoryd.setup.clients import CLIENTS, USER, command_of, is_ours
+    from memoryd.setup.clients import CLIENTS, USER, command_of, hook_words, is_ours
+    from memoryd.setup.clients import is_written_hook as is_written
     from memoryd.setup.config_file import ClientConfigError
 
     for client in CLIENTS:
         edit = client.edits(("memoryd", "mcp"), USER, patient.home)[0]
+        hook_edit = client.hook_edit((), USER, patient.home)
+        again = f"Run: memoryd setup {client.name}"
+        file = edit.file
         try:
-            found = entries(edit)
+            for name, entry in entries(edit).items():
+                command = command_of(entry)[0] if is_ours(entry) else ""
+                if command and shutil.which(command) is None:
+                    message = f"The entry {name!r} of {file} starts {command}, which is not there."
+                    yield Finding("client_entry_broken", message, f"{again} --force")
+            file = hook_edit.file if hook_edit else file
+            ours = hooks.our_hooks(hook_edit) if hook_edit else []
         except ClientConfigError as exc:
-            if _names_memoryd(edit.file):
+            if _names_memoryd(file):
                 yield Finding(exc.code, exc.message, exc.hint)
             continue
-        for name, entry in found.items():
-            command = command_of(entry)[0] if is_ours(entry) else ""
-            if command and shutil.which(command) is None:
-                message = f"The entry {name!r} of {edit.file} starts {command}, which is not there."
-                hint = f"Run: memoryd setup {client.name} --force"
-                yield Finding("client_entry_broken", message, hint)
+        words = [word for hook in ours if is_written(hook) for word in hook_words(hook)[:4:3]]
+        if missing := next((word for word in words if not Path(word).exists()), None):
+            message = f"The hooks of memoryd in {file} start {missing}, which is not there."
+            yield Finding("client_hooks_broken", message, again)
 
 
 def _names_memoryd(file: Path) -> bool:

@@ -33,7 +33,7 @@ def edit(options: argparse.Namespace) -> int:
     command = editor()
     before = asyncio.run(_read(options))
     with drafted(before["content"]) as path:
-        _run(command, path)
+        run_editor(command, path)
         content = edited(path, before["content"])
         if content == before["content"]:
             _tell_unchanged(before, options)
@@ -96,7 +96,8 @@ def edited(path: Path, before: str) -> str:
     return content.removesuffix("\n") if added else content
 
 
-def _run(command: list[str], path: Path) -> None:
+def run_editor(command: list[str], path: Path) -> None:
+    """Run the editor until it ends. MemorydError if it fails."""
     code = subprocess.run([*command, str(path)], check=False).returncode
     if code:
         raise MemorydError(

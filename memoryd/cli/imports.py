@@ -22,9 +22,10 @@ from memoryd.cli.import_preview import lines
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.cli.target import settings
+from memoryd.client.errors import DaemonLost
 from memoryd.errors import InvalidInput
 from memoryd.imports import mempalace
-from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, recognised
+from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, is_unknown, recognised
 from memoryd.imports.report import Preview, Report, batches, once
 from memoryd.imports.rows import Found, Row
 
@@ -53,7 +54,7 @@ def import_product(options: argparse.Namespace) -> int | None:
     path = Path(options.file).expanduser()
     found = recognised(path, options.format)
     if found is None:
-        if path.is_dir():
+        if path.is_dir() or (options.format is None and is_unknown(path)):
             raise _unknown(path)
         return None
     if options.trust_vectors:
@@ -71,7 +72,8 @@ def _unknown(path: Path) -> InvalidInput:
     return InvalidInput(
         f"Nothing that can be imported was recognised in {path}.",
         code="format_unknown",
-        hint=f"Name a file in it. Known are exports of memoryd, and: {', '.join(FORMATS)}.",
+        hint=("Name a file in it. " if path.is_dir() else "")
+        + f"Known are exports of memoryd, lists in Markdown, and: {', '.join(FORMATS)}.",
     )
 
 
@@ -80,7 +82,11 @@ async def _run(options: argparse.Namespace, found: Recognised) -> int:
         if options.dry_run:
             return _show(options, found, source)
         report = Report()
-        await _send(options, source, report)
+        try:
+            await _send(options, source, report)
+        except DaemonLost as exc:
+            again = "Run the same command again: it continues, and adds nothing twice."
+            raise DaemonLost("The daemon ended during the import.", hint=again) from exc
     if options.json:
         say_json(_facts(found, report))
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from memoryd.cli.memories import INDENT, connect, excerpt, heading, kept_until, notes, stdin_text
 from memoryd.cli.options import selection
-from memoryd.cli.output import complain, counted, error_facts, say, say_json
+from memoryd.cli.output import complain, counted, error_facts, say, say_fitted, say_json
 from memoryd.client.types import Chain, Listed, Memory, Updated, UpdateOptions
 from memoryd.errors import NotFound
 
@@ -42,7 +42,7 @@ def chain(options: argparse.Namespace) -> int:
 def _show(memories: Iterable[Memory]) -> None:
     now = datetime.now(UTC)
     for memory in memories:
-        say(heading(memory, now))
+        say_fitted(heading(memory, now))
         for line in excerpt(memory["content"]):
             say(INDENT + line)
 

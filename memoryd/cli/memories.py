@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,7 +12,10 @@ from typing import Any
 from memoryd.cli.options import selection
 from memoryd.cli.output import (
     BOLD,
+    CYAN,
     DIM,
+    TYPE_STYLES,
+    YELLOW,
     age,
     clean,
     moment,
@@ -22,7 +24,9 @@ from memoryd.cli.output import (
     remaining,
     rows,
     say,
+    say_fitted,
     say_json,
+    terminal_width,
 )
 from memoryd.cli.target import where
 from memoryd.client import Client
@@ -57,7 +61,7 @@ def search(options: argparse.Namespace) -> int:
     notes(page["warnings"])
     now = datetime.now(UTC)
     for hit in page["results"]:
-        say("  ".join((paint(f"{hit['score']:.2f}", BOLD), heading(hit, now))))
+        say_fitted("  ".join((paint(f"{hit['score']:.2f}", BOLD), heading(hit, now))))
         for line in excerpt(hit.get("passage", hit["content"])):
             say(INDENT + line)
         if more := len(hit.get("similar", ())):
@@ -173,12 +177,12 @@ def kept_until(memory: Memory) -> str:
 def heading(memory: Memory, now: datetime) -> str:
     """Type, age, time left, id, project, name and state on one line."""
     parts = (
-        f"{memory['type']:<12}",
-        f"{age(memory, now):>10}, {remaining(memory, now):<11}",
+        paint(f"{memory['type']:<12}", TYPE_STYLES.get(memory["type"], BOLD)),
+        f"{age(memory, now):>11}, {remaining(memory, now):<17}",
         paint(memory["id"], DIM),
-        f"[{project}]" if (project := shown_project(memory)) else "",
+        paint(f"[{project}]", CYAN) if (project := shown_project(memory)) else "",
         clean(memory.get("name", "")),
-        *(f"({mark})" for mark in _marks(memory)),
+        *(paint(f"({mark})", YELLOW) for mark in _marks(memory)),
     )
     return "  ".join(part for part in parts if part).rstrip()
 
@@ -198,7 +202,7 @@ def _marks(memory: Memory) -> list[str]:
 
 def excerpt(text: str) -> list[str]:
     """The first lines that are not blank, cut to the width of the terminal."""
-    width = max(shutil.get_terminal_size((100, 24)).columns - len(INDENT), 20)
+    width = max(terminal_width() - len(INDENT), 20)
     lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
     cut = [line if len(line) <= width else line[: width - 1] + "…" for line in lines]
     return cut[:SHOWN_LINES] if len(cut) <= SHOWN_LINES else [*cut[: SHOWN_LINES - 1], "…"]

@@ -111,7 +111,7 @@ def _named(note: Note) -> str:
 def _line(note: Note, now: datetime) -> str:
     aliases = f"({', '.join(note['aliases'])})" if note["aliases"] else ""
     parts = (
-        f"{note['seq']:>4}  {note['kind']:<7}  {age(note, now):>10}",
+        f"{note['seq']:>4}  {note['kind']:<7}  {age(note, now):>11}",
         paint(clean(note["name"]), BOLD),
         clean(aliases),
         paint(clean(note.get("citation", "")), DIM),

@@ -28,6 +28,7 @@ SENTENCES = (
 )
 LOG_LEVELS = ("debug", "info", "warning", "error")  # of `log.level`, the least important first
 FIELD_FLAGS = {"kind": "kind", "tag": "tags"}  # flags, and keys of `fields`
+MIN_INTERVAL, MAX_INTERVAL = 0.1, 3600.0  # seconds
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -40,6 +41,10 @@ class UsageError(InvalidInput):
 class Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would end the process."""
 
+    def __init__(self, **given: Any) -> None:
+        # Raw: each example of a help is a line.
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter} | given)
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -49,6 +54,13 @@ class Parser(argparse.ArgumentParser):
         if unread:
             self._refuse(unread[0])
         return options, []
+
+    def format_help(self) -> str:
+        """The help, with examples. They are loaded here, as no other use of a verb needs them."""
+        from memoryd.cli.verbs.examples import epilog
+
+        self.epilog = epilog(self.prog) or self.epilog
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         for pattern, sentence in SENTENCES:
@@ -81,7 +93,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        what = f"verb {value!r}" if self._subparsers else f"{value!r} here"
+        word = "action" if " " in self.prog else "verb"
+        what = f"{word} {value!r}" if self._subparsers else f"{value!r} here"
         known = "" if self._subparsers else f" It is one of {', '.join(action.choices)}."
         raise self._wrong(f"There is no {what}.{meant(str(value), action.choices) or known}")
 
@@ -172,6 +185,13 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def interval(text: str) -> float:
+    """Seconds between two redraws."""
+    if not MIN_INTERVAL <= (chosen := number(text)) <= MAX_INTERVAL:
+        raise ArgumentTypeError(f"{text} is not from {MIN_INTERVAL:g} to {MAX_INTERVAL:g}")
+    return chosen
 
 
 def seconds(text: str) -> float:

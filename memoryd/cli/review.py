@@ -1,4 +1,7 @@
-"""The verb `review`: what needs a review, and a person's judgement of it."""
+"""The verb `review`: what needs a review, and a person's judgement of it.
+
+On a terminal the memories come one after the other, and a single key judges each.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from datetime import UTC, datetime
 
 from memoryd.cli.memories import INDENT, connect, excerpt, heading, notes, stdin_text
 from memoryd.cli.options import UsageError
-from memoryd.cli.output import clean, counted, say, say_json
+from memoryd.cli.output import clean, counted, say, say_fitted, say_json
 from memoryd.client.types import Listed, Reviewed
 
 DONE = {
@@ -22,7 +25,7 @@ DONE = {
 def review(options: argparse.Namespace) -> int:
     """Judge a memory; without an action, show what needs a review."""
     if options.action is None:
-        return _show(options)
+        return _judge_all(options) if _asks(options) else _show(options)
     if options.memory is None:
         raise UsageError("ID_OR_NAME is missing.", hint="Run: memoryd review --help")
     done = asyncio.run(_review(options))
@@ -34,6 +37,21 @@ def review(options: argparse.Namespace) -> int:
     return 0
 
 
+def _asks(options: argparse.Namespace) -> bool:
+    """Whether somebody is there to judge with keys."""
+    if options.json or options.list or options.cursor:
+        return False
+    from memoryd.cli.screen.keys import can_read_keys
+
+    return can_read_keys()
+
+
+def _judge_all(options: argparse.Namespace) -> int:
+    from memoryd.cli.review_keys import judge_all
+
+    return asyncio.run(judge_all(options))
+
+
 def _show(options: argparse.Namespace) -> int:
     page = asyncio.run(_list(options))
     if options.json:
@@ -41,7 +59,7 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     now = datetime.now(UTC)
     for memory in page["memories"]:
-        say(heading(memory, now))
+        say_fitted(heading(memory, now))
         for line in excerpt(memory["content"]):
             say(INDENT + line)
         say(f"{INDENT}Why: {clean(str(memory['metadata'].get('review_reason', 'not said')))}")

@@ -10,7 +10,19 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from memoryd.cli.memories import connect, notes, stdin_text
-from memoryd.cli.output import BOLD, DIM, age, clean, moment, paint, say, say_json
+from memoryd.cli.output import (
+    BOLD,
+    DIM,
+    age,
+    clean,
+    exact,
+    is_terminal,
+    minute,
+    paint,
+    say,
+    say_fitted,
+    say_json,
+)
 from memoryd.client import Client
 from memoryd.client.recalled import Recalled
 from memoryd.client.session_types import Compacted, ListedSession, WorkingMemory
@@ -56,7 +68,7 @@ def list_sessions(options: argparse.Namespace) -> int:
         return 0
     now = datetime.now(UTC)
     for session in page["sessions"]:
-        say(_line(session, now))
+        say_fitted(_line(session, now))
     say(f"{_counted(page['total'], 'session')}.")
     return 0
 
@@ -189,7 +201,7 @@ def _counted(count: int, what: str) -> str:
 def _line(session: ListedSession, now: datetime) -> str:
     archives = f", {_counted(session['archives'], 'archive')}" if session["archives"] else ""
     parts = (
-        f"{age(session, now):>10}",
+        f"{age(session, now):>11}",
         paint(session["session_id"], DIM),
         clean(session["identity"] or ""),
         f"{_counted(session['messages'], 'message')}{archives}",
@@ -201,5 +213,10 @@ def _line(session: ListedSession, now: datetime) -> str:
 
 def _said(message: Message) -> str:
     who = clean(message.get("speaker") or message["role"])
-    head = f"{message['order']:>4}  {moment(message['at'])}  {who}:"
+    head = f"{message['order']:>4}  {_at(message['at'])}  {who}:"
     return f"{paint(head, DIM)} {clean(shown_text(message))}"
+
+
+def _at(text: str) -> str:
+    """The time of a message: every line has one, so on a terminal it is short."""
+    return minute(text) if is_terminal() else exact(text)

@@ -112,24 +112,3 @@ def state_of(facts: Mapping[str, Any]) -> str:
         return f"failed: {error['message']} {error['hint']}".strip().removesuffix(".")
     changed = "; it was changed since: see memoryd doctor" if state == "changed" else ""
     return f"{' '.join(told(facts))} Done {facts['at']}; the original is unchanged{changed}"
-
-
-def faults_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The faults of a take-over, each a code, a sentence and a hint."""
-    again = f"memoryd import --chroma {shlex.quote(facts['source'])}"
-    if facts["state"] == "failed":
-        error = facts["error"]
-        message = f"The memories in {facts['source']} were not taken over. {error['message']}"
-        yield "takeover_failed", message, error["hint"] or "Run: memoryd restart"
-    if facts["state"] == "changed":
-        message = (
-            f"{facts['source']}/chroma.sqlite3 was changed after it was taken over ({facts['at']}):"
-            " another program still writes to it, and what it writes is not here."
-        )
-        hint = f"Let it use memoryd. To add what is new (and what was forgotten since): {again}"
-        yield "takeover_outdated", message, hint
-    if refused := facts.get("refused"):
-        rows = [row for row in facts["rows"] if row["outcome"] == "refused"]
-        named = "; ".join(f"{row['id']} ({row['message']})" for row in rows)
-        message = f"{refused} memories in {facts['source']} were not taken over: {named}"
-        yield "takeover_refused", message, "They are still in the original."

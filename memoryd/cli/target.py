@@ -53,6 +53,14 @@ def settings(options: argparse.Namespace) -> Config:
     return load(config_file(options), flags=setting_flags(options))
 
 
+def setting_origins(options: argparse.Namespace) -> dict[str, str]:
+    """By key, where each setting was set: in the file, by a variable or by a flag."""
+    from memoryd.config import sources
+    from memoryd.setting_view import origins
+
+    return origins(sources(config_file(options), flags=setting_flags(options)))
+
+
 def config_file(options: argparse.Namespace) -> Path | None:
     """The configuration file that --config names; None if it was not given."""
     return Path(options.config) if options.config else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NotRequired, TypedDict, cast
 
 from memoryd.client.client import Client
-from memoryd.client.types import Memory, MirrorState
+from memoryd.client.types import BlockState, Memory, MirrorState
 
 
 class ForgetResult(TypedDict):
@@ -55,10 +56,11 @@ class MirrorEdit(TypedDict):
 
 
 class MirrorResult(TypedDict):
-    """The mirror as it is now, None if there is none; the edits of this call, the last ones of any
-    call, and the memories that are held."""
+    """The mirror as it is now, None if there is none; the blocks in files; the edits of this call,
+    the last ones of any call, and the memories that are held."""
 
     mirror: MirrorState | None
+    blocks: list[BlockState]
     edits: list[MirrorEdit]
     recent: list[MirrorEdit]
     held: list[dict[str, str]]
@@ -100,6 +102,39 @@ class ListedPushes(TypedDict):
     pushes: list[ListedPush]
     total: int
     tokens: int
+
+
+class RecentCall(TypedDict):
+    """A call that has ended; `number` counts the calls since the daemon started. `ids`: the first
+    of the memories that it stored or found."""
+
+    number: int
+    at: str
+    tool: str
+    ms: float
+    outcome: str
+    counts: dict[str, int]
+    session_id: str | None
+    ids: list[str]
+
+
+class RecentSession(TypedDict):
+    """One of the latest sessions."""
+
+    session_id: str
+    identity: str | None
+    last_at: str | None
+    messages: int
+    open: bool
+
+
+class RecentCalls(TypedDict):
+    """The latest calls, newest first, and the latest sessions. `texts`: by id, if asked for."""
+
+    calls: list[RecentCall]
+    sessions: list[RecentSession]
+    total_sessions: int
+    texts: NotRequired[dict[str, str]]
 
 
 class OwnerClient(Client):
@@ -179,9 +214,25 @@ class OwnerClient(Client):
         given = {action: True} if action else {}
         return cast(MirrorResult, await self._tool("mirror", given))
 
+    async def add_block(self, path: str, project: str | None = None) -> MirrorResult:
+        """Keep a block with the facts of a project, and the shared ones, in a file such as
+        AGENTS.md; the state after it."""
+        given = {"block": path, "project": project}
+        return cast(MirrorResult, await self._tool("mirror", given))
+
+    async def remove_block(self, path: str) -> MirrorResult:
+        """Take the block out of a file; the state after it."""
+        return cast(MirrorResult, await self._tool("mirror", {"no_block": path}))
+
     async def explain_push(self, prompt: str, **options: Any) -> ExplainedPush:
         """What a prompt would get by the hook of a client, and why not more."""
         return cast(ExplainedPush, await self._tool("explain_push", {"prompt": prompt, **options}))
+
+    async def hook(self, event: str, payload: dict[str, Any], project: str) -> str:
+        """What the hook of Claude Code prints at an event in a project."""
+        given = {"event": event, "payload": json.dumps(payload), "project": project}
+        given |= {"client": "claude-code"}
+        return cast(str, (await self._tool("hook", given))["output"])
 
     async def list_pushes(
         self, session_id: str | None = None, limit: int | None = None
@@ -189,3 +240,9 @@ class OwnerClient(Client):
         """What hooks put into prompts, newest first."""
         given = {"session_id": session_id, "limit": limit}
         return cast(ListedPushes, await self._tool("list_pushes", given))
+
+    async def recent_calls(self, limit: int | None = None, *, texts: bool = False) -> RecentCalls:
+        """The latest calls of all clients; with `texts` also the beginning of each memory that
+        they name. What was asked is not kept."""
+        given = {"limit": limit, "texts": texts}
+        return cast(RecentCalls, await self._tool("recent_calls", given))

@@ -221,6 +221,16 @@ class MirrorState(TypedDict):
     trouble: dict[str, Any] | None
 
 
+class BlockState(TypedDict):
+    """The block that memoryd keeps in a file: of which project, and how many facts it has."""
+
+    path: str
+    project: str | None
+    facts: int
+    written_at: str | None
+    trouble: dict[str, Any] | None
+
+
 class Status(TypedDict):
     """The state of the daemon. The counts are present once the store is open."""
 
@@ -247,6 +257,7 @@ class Status(TypedDict):
     llm_trouble: NotRequired[str | None]
     takeover: NotRequired[dict[str, Any] | None]
     mirror: NotRequired[MirrorState | None]
+    blocks: NotRequired[list[BlockState]]
     store: NotRequired[dict[str, Any]]
     calls: NotRequired[dict[str, CallFigures]]
 

@@ -1,14 +1,15 @@
 """Duration and outcome of every call: one log event a call, figures for `status` and `/metrics`.
 
 The percentiles cover the latest calls of each tool, so they show the present state, not the average
-since the start. Queries and answers are never part of it.
+since the start. The latest calls of all tools are kept for `memoryd top`. Queries, answers and
+texts of memories are never part of any of it.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,6 +19,10 @@ import structlog
 
 log = structlog.get_logger()
 LATEST = 1_000  # calls of a tool that its percentiles cover
+RECENT = 200  # calls of all tools that `recent` returns
+RECENT_IDS = 5  # memories that are named for each of them
+MAX_SESSION = 100  # characters of a session id
+UNSHOWN = {"recent_calls"}  # who watches must not fill the view
 OK = "ok"
 
 
@@ -29,6 +34,22 @@ class Call:
     is_fault: bool = False  # it failed through no fault of the caller
     counts: Mapping[str, int] = field(default_factory=dict)
     steps: Mapping[str, float] = field(default_factory=dict)  # seconds of each step of a search
+    session: str | None = None
+    ids: Sequence[str] = ()  # of memories that it stored or found
+
+
+@dataclass(frozen=True, slots=True)
+class RecentCall:
+    """A call that has ended. `number` counts the calls since the start."""
+
+    number: int
+    at: float  # epoch seconds of its end
+    tool: str
+    ms: float
+    outcome: str
+    counts: Mapping[str, int]
+    session: str | None
+    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +82,16 @@ def note_steps(steps: Mapping[str, float]) -> None:
 class CallLog:
     """Counts and times calls by tool."""
 
-    def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        timer: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._timer = timer
+        self._clock = clock
         self._tools: dict[str, _Tool] = {}
+        self._recent: deque[RecentCall] = deque(maxlen=RECENT)
+        self._count = 0
         self._watchers: list[Callable[[CallFacts], None]] = []
 
     def watch(self, watcher: Callable[[CallFacts], None]) -> None:
@@ -96,8 +124,25 @@ class CallLog:
         for step, took in call.steps.items():
             noted.steps.setdefault(step, deque(maxlen=LATEST)).append(took)
         steps = {f"{step}_ms": milliseconds(took) for step, took in call.steps.items()}
-        facts = {"tool": tool, "ms": milliseconds(seconds), "outcome": call.outcome}
+        facts: dict[str, Any] = {"tool": tool, "ms": milliseconds(seconds)}
+        facts["outcome"] = call.outcome
         log.info("call", **facts, **call.counts, **steps)
+        if tool not in UNSHOWN:
+            self._keep(tool, call, facts["ms"])
+
+    def _keep(self, tool: str, call: Call, ms: float) -> None:
+        self._count += 1
+        session = None if call.session is None else call.session[:MAX_SESSION]
+        ids = tuple(call.ids[:RECENT_IDS])
+        self._recent.append(
+            RecentCall(
+                self._count, self._clock(), tool, ms, call.outcome, call.counts, session, ids
+            )
+        )
+
+    def recent(self, limit: int = RECENT) -> list[RecentCall]:
+        """The latest calls of all tools, newest first."""
+        return list(self._recent)[: -limit - 1 : -1]
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """By tool: how many calls, how many of them failed, and percentiles of the latest; of a

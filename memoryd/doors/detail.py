@@ -9,9 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from memoryd.doors import render
-from memoryd.doors.house import values
 from memoryd.doors.manage import memory_id
-from memoryd.doors.session_tools import session_facts
+from memoryd.doors.session_tools import owner_facts
 from memoryd.engine.details import Detail
 from memoryd.engine.engine import Engine
 from memoryd.engine.turn_keys import order_of
@@ -192,7 +191,7 @@ async def _transcript(engine: Engine, given: Arguments) -> Arguments:
     ]
     items = [item for _, item in sorted([*messages, *archives], key=lambda pair: pair[0])]
     return {
-        "session": session_facts(found.facts, engine.zone),
+        "session": owner_facts(found.facts, engine.zone),
         "items": items,
         "before": found.before,
         "total": found.facts.messages,
@@ -237,10 +236,10 @@ async def _filters(engine: Engine, given: Arguments) -> Arguments:
     census = await engine.censuses.census()
     return {
         "types": dict(census.types),
-        "kinds": values(census.values[KIND], MAX_VALUES),
-        "projects": values(census.values[PROJECT], MAX_VALUES),
-        "tags": values(census.values[TAGS], 2 * MAX_VALUES),
-        "sources": values(census.values[SOURCE], MAX_VALUES),
+        "kinds": render.values(census.values[KIND], MAX_VALUES),
+        "projects": render.values(census.values[PROJECT], MAX_VALUES),
+        "tags": render.values(census.values[TAGS], 2 * MAX_VALUES),
+        "sources": render.values(census.values[SOURCE], MAX_VALUES),
         "pinned": census.pinned,
         "needs_review": census.needs_review,
         "sessions": [

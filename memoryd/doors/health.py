@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from memoryd.diagnosis import DISK_FULL, DISK_LOW
+
 ERROR, WARNING, NOTE = "error", "warning", "note"
-DISK_FULL, DISK_LOW = 50_000_000, 500_000_000  # bytes that are free
 PENDING_SHARE = 0.01  # of the memories; fewer without a vector do not matter
 OLD_BACKUP_ROUNDS = 3  # backups that were due and not made
 HOUR, DAY = 3600.0, 86_400.0
@@ -90,7 +91,8 @@ def _pending(facts: Facts) -> Reason | None:
     return Reason("vectors_pending", max(1, round(10 * min(1.0, share))), NOTE, sentence)
 
 
-def _backup(facts: Facts) -> Reason | None:
+def backup_reason(facts: Facts) -> Reason | None:
+    """What is wrong with the newest backup."""
     if not facts.memories:
         return None
     if facts.backup_age is None:
@@ -157,6 +159,6 @@ def _mirror(facts: Facts) -> Reason | None:
 
 
 RULES: tuple[Callable[[Facts], Reason | None], ...] = (
-    *(_store, _model, _pending, _backup, _disk, _clock),
+    *(_store, _model, _pending, backup_reason, _disk, _clock),
     *(_calls, _review, _stale, _language, _mirror),
 )

@@ -230,7 +230,7 @@ async def _import_own(engine: Engine, opened: Opened, overwrite: bool) -> Argume
     counts: Counter[str] = Counter()
     rows: list[Arguments] = []
     known = await engine.known_facts() if source.written else set()
-    async with _reading(partial(_own_batches, source)) as found:
+    async with reading(partial(_own_batches, source)) as found:
         async for batch in found:
             new = [
                 (line, memory)
@@ -269,7 +269,7 @@ def _own_batches(source: Source) -> Iterator[list[tuple[int, Arguments]]]:
 async def _import_foreign(engine: Engine, opened: Opened, overwrite: bool, keep: bool) -> Arguments:
     report = Report()
     read = partial(batches, skip=report.skip, keep=keep)
-    async with _reading(lambda: read(opened.rows())) as found:
+    async with reading(lambda: read(opened.rows())) as found:
         async for batch in found:
             rows = [fields for _, fields in batch]
             asked = {"rows": rows, "separate": False, "overwrite": overwrite}
@@ -292,7 +292,7 @@ def _done(
 
 
 @asynccontextmanager
-async def _reading(
+async def reading(
     read: Callable[[], Iterator[Item]],
 ) -> AsyncIterator[MemoryObjectReceiveStream[Item]]:
     """The items of an iterator that runs on a thread, one ahead at most: some readers keep a

@@ -48,7 +48,7 @@ ARGUMENTS = {
     "rename_project": {"project", "to"},
     "merge_projects": {"project", "into"},
     "move_memories": {"memory_ids", "to"},
-    "mirror": {"run", "confirm", "keep"},
+    "mirror": {"run", "confirm", "keep", "block", "no_block", "project"},
 }
 
 
@@ -137,14 +137,15 @@ def _taken_facts(taken: Taken) -> Arguments:
 
 
 async def _backup(engine: Engine, given: Arguments) -> Arguments:
-    return _backup_facts(await engine.backup(), engine)
+    return backup_facts(await engine.backup(), engine)
 
 
 async def _rescue(engine: Engine, given: Arguments) -> Arguments:
-    return _backup_facts(await engine.rescue(given.get("folder")), engine)
+    return backup_facts(await engine.rescue(given.get("folder")), engine)
 
 
-def _backup_facts(backup: Backup, engine: Engine) -> Arguments:
+def backup_facts(backup: Backup, engine: Engine) -> Arguments:
+    """A backup as clients read it."""
     at = render.moment(backup.created_at, engine.zone)
     return {
         "path": backup.path,
@@ -179,23 +180,37 @@ async def _move_memories(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def _mirror(engine: Engine, given: Arguments) -> Arguments:
-    """The state of the mirror; first `run` it, or `confirm` or `keep` what is held."""
+    """The state of the files for people; first `run`, `confirm` or `keep` what is held, or add the
+    `block` of a file, or take it out (`no_block`)."""
     wanted = [key for key in ("run", "confirm", "keep") if checks.flag(given.get(key, False), key)]
+    wanted += [key for key in ("block", "no_block") if given.get(key)]
     if len(wanted) > 1:
-        raise InvalidInput("run, confirm and keep exclude each other.", code="mirror_invalid")
-    edits: list[Edit] = []
-    if wanted == ["confirm"]:
-        edits = await engine.mirror.confirm()
-    elif wanted == ["run"]:
-        edits = await engine.mirror.sync()
-    elif wanted == ["keep"]:
-        await engine.mirror.keep()
+        message = "run, confirm, keep, block and no_block exclude each other."
+        raise InvalidInput(message, code="mirror_invalid")
+    edits = await _mirror_action(engine, wanted[0] if wanted else "", given)
     return {
         "mirror": render.mirror(engine.mirror.state(), engine.zone),
+        "blocks": [render.written(block, engine.zone) for block in engine.blocks.state()],
         "edits": [asdict(edit) for edit in edits],
         "recent": [asdict(edit) for edit in engine.mirror.recent],
         "held": [{"id": m.id, "content": as_data(m.content)} for m in engine.mirror.held()],
     }
+
+
+async def _mirror_action(engine: Engine, action: str, given: Arguments) -> list[Edit]:
+    if action == "block":
+        await engine.blocks.add(given["block"], given.get("project"))
+    elif action == "no_block":
+        await engine.blocks.remove(given["no_block"])
+    elif action == "confirm":
+        return await engine.mirror.confirm()
+    elif action == "keep":
+        await engine.mirror.keep()
+    elif action == "run":
+        await engine.blocks.sync()
+        if engine.mirror.state() is not None or not engine.blocks.state():
+            return await engine.mirror.sync()
+    return []
 
 
 async def _audit(engine: Engine, given: Arguments) -> Arguments:

@@ -58,6 +58,11 @@ class Readiness:
         self._engine, self.error, self.stage = engine, None, "ready"
         self._settled.set()
 
+    def close(self, stage: str) -> None:
+        """The engine is closed for a while: calls wait for the next one. `stage` says why."""
+        self._engine, self.stage = None, stage
+        self._settled = anyio.Event()
+
     def fail(self, error: MemorydError) -> None:
         """Answer calls with this error: the engine cannot be opened."""
         now = time.monotonic()

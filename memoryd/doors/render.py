@@ -11,6 +11,7 @@ from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
 
+from memoryd.engine.census import Values
 from memoryd.engine.turn_keys import ORDER, OWN_KEYS
 from memoryd.engine.windows import Window
 from memoryd.errors import MemorydError
@@ -109,6 +110,14 @@ def stored(done: Stored, zone: tzinfo | None) -> dict[str, Any]:
     return memory(done.memory, zone) | how | {"warnings": list(done.warnings)}
 
 
+def values(found: Values, most: int) -> list[dict[str, Any]]:
+    """The first values with how many memories have each."""
+    return [
+        {"value": None if value is None else as_data(value), "memories": count}
+        for value, count in found[:most]
+    ]
+
+
 def window(found: Window, zone: tzinfo | None) -> dict[str, Any]:
     return {
         "notice": NOTICE,
@@ -148,6 +157,11 @@ def mirror(state: Mapping[str, Any] | None, zone: tzinfo | None) -> dict[str, An
     """The state of the mirror; None if there is none."""
     if state is None:
         return None
+    return written(state, zone)
+
+
+def written(state: Mapping[str, Any], zone: tzinfo | None) -> dict[str, Any]:
+    """The state of files that memoryd writes: the mirror, or one block."""
     at, trouble = state["written_at"], state["trouble"]
     return {
         **state,

@@ -37,9 +37,12 @@ PROMPT = Prompt(name="use_memory", description="How to use the shared memory wel
 PROMPT_TEXT = """\
 You have a long-term memory that outlives this conversation and is shared with other agents.
 
+At the start, before your first answer: call search_memories with the task or the question in plain
+words, and once more with the name of the project or person it is about. Use what you find without
+being asked.
+
 Before you answer: if the question touches people, preferences, plans, places, projects or
-anything said earlier, call search_memories with the question in plain words. Search again with
-other words before you conclude that nothing is known.
+anything said earlier, search again. Try other words before you conclude that nothing is known.
 
 While you talk: when you learn something that will matter later, call store_memory. One
 self-contained statement a call, with names instead of pronouns and dates instead of "tomorrow".
@@ -49,6 +52,10 @@ self-contained statement a call, with names instead of pronouns and dates instea
 Give a name to what has one current value ("current project"): storing under it again replaces it.
 What you store belongs to the project you work in, if there is one; pass shared: true for what
 matters everywhere.
+
+Before you finish a task: store what the next session needs and what you would not find again: what
+was decided and why, what failed, and what is still open. Search first, so that nothing is stored
+twice. Store nothing that files or git already say, and no secrets.
 
 When the user asks you to forget: find it with search_memories, then forget_memory with its id,
 and say what was forgotten. Correct a wrong memory by forgetting it and storing the right one.

@@ -22,7 +22,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from memoryd import __version__
 from memoryd.doors import render
 from memoryd.doors.calls import Call
-from memoryd.doors.house import House
+from memoryd.doors.daemon_operations import DaemonOperations
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.resources import (
     JSON,
@@ -60,14 +60,14 @@ class McpServer:
         readiness: Readiness,
         status: Status,
         toolsets: Sequence[str] = DEFAULT,
-        house: House | None = None,
+        operations: DaemonOperations | None = None,
     ) -> None:
-        """`toolsets`: those of a client that asks for none. `house`: what the daemon knows beside
-        its memories, for its owner."""
+        """`toolsets`: those of a client that asks for none. `operations`: on the daemon as a whole,
+        for its owner."""
         self._readiness = readiness
-        self.house = house or House(readiness, status)
+        self.operations = operations or DaemonOperations(readiness, status)
         self._resources = Resources(readiness, status)
-        self._tools = Tools(readiness, toolsets, self.house)
+        self._tools = Tools(readiness, toolsets, self.operations)
         self.status = status
         self._running = 0
         self._idle = anyio.Event()
@@ -86,9 +86,9 @@ class McpServer:
             on_completion=self._complete,
         )
 
-    async def drained(self) -> None:
-        """Wait until no call is running."""
-        while self._running:
+    async def drained(self, but: int = 0) -> None:
+        """Wait until no more than `but` calls are running."""
+        while self._running > but:
             self._idle = anyio.Event()
             await self._idle.wait()
 
@@ -144,6 +144,7 @@ class McpServer:
         self, name: str, arguments: dict[str, Any] | None, ctx: Any, call: Call
     ) -> dict[str, Any]:
         """The tool's answer; `call` takes the outcome. Raises MemorydError, whatever fails."""
+        call.session = _text((arguments or {}).get("session_id"))
         try:
             found = await self._tools.call(name, arguments, ctx)
         except MemorydError as exc:
@@ -157,7 +158,8 @@ class McpServer:
             log.error("tool_failed", tool=name, error=type(exc).__name__, at=_place(exc))
             told = MemorydError(f"memoryd failed with {type(exc).__name__}.")
         else:
-            call.counts = _counts(found)
+            call.counts, call.ids = _counts(found), _ids(found)
+            call.session = _text(found.get("session_id")) or call.session
             return found
         call.outcome = told.code
         call.is_fault = True
@@ -216,6 +218,18 @@ class McpServer:
 def _counts(answer: dict[str, Any]) -> dict[str, int]:
     """The lengths of the lists in an answer, for the log."""
     return {key: len(value) for key, value in answer.items() if isinstance(value, list)}
+
+
+def _ids(answer: dict[str, Any]) -> list[str]:
+    """The ids of the memories that an answer stored or found."""
+    found = answer.get("results", answer.get("memories"))
+    shown = found if isinstance(found, list) else [answer]
+    ids = (one.get("id") for one in shown if isinstance(one, dict))
+    return [id for id in ids if isinstance(id, str)]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _place(exc: Exception) -> str:

@@ -94,8 +94,11 @@ async def compact_session(
 
 
 async def list_sessions(engine: Engine, given: Arguments) -> Arguments:
+    facts = session_facts
+    if checks.flag(given.pop("details", False), "details"):
+        facts = owner_facts
     found = await engine.sessions.list_sessions(**given)
-    listed = [session_facts(one, engine.zone) for one in found.sessions]
+    listed = [facts(one, engine.zone) for one in found.sessions]
     return {"sessions": listed, "total": found.total}
 
 
@@ -192,6 +195,12 @@ def session_facts(found: SessionFacts, zone: tzinfo | None) -> Arguments:
         "messages": found.messages,
         "turns": found.turns,
         "archives": len(found.markers),
+    }
+
+
+def owner_facts(found: SessionFacts, zone: tzinfo | None) -> Arguments:
+    """The same with its project and state, which the schemas have no room for."""
+    return session_facts(found, zone) | {
         "project": None if found.project is None else as_data(found.project),
         "state": "open" if found.closed_at is None else "asleep",
     }

@@ -72,7 +72,13 @@ class Status:
             doubt["believed"] = render.moment(doubt["believed"], engine.zone)
             doubt["seconds_left"] = round(doubt["seconds_left"])
         state["mirror"] = render.mirror(state["mirror"], engine.zone)
+        state["blocks"] = [render.written(block, engine.zone) for block in state["blocks"]]
         return found | state | {"store": await store_facts(engine)}
+
+    @property
+    def socket_path(self) -> Path:
+        """Where the daemon listens."""
+        return Path(self.socket)
 
     @property
     def uptime(self) -> float:

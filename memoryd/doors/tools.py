@@ -21,7 +21,7 @@ from memoryd.doors import (
     session_tools,
 )
 from memoryd.doors.calls import note_steps
-from memoryd.doors.house import House
+from memoryd.doors.daemon_operations import DaemonOperations
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
 from memoryd.doors.schemas import TOOLS, TOOLSET_OF
@@ -47,16 +47,16 @@ Arguments = dict[str, Any]
 ANSWER_CHARS = 400_000  # of recalled text in one answer
 OPENING = ("wake_session",)  # without session_id it opens a new one
 SESSION, OWN_PROJECT = "session_id", "own_project"
-# Only on the local socket, never advertised.
-LOCAL_CALLS = owner.CALLS | hooks.CALLS | detail.CALLS | bulk.CALLS | insight.CALLS
-LOCAL_ARGUMENTS = (
-    owner.ARGUMENTS | hooks.ARGUMENTS | detail.ARGUMENTS | bulk.ARGUMENTS | insight.ARGUMENTS
-)
+# Groups of operations that are only on the local socket, never advertised.
+LOCAL = (owner, hooks, detail, bulk, insight)
+LOCAL_CALLS = {name: call for group in LOCAL for name, call in group.CALLS.items()}
+LOCAL_ARGUMENTS = {name: given for group in LOCAL for name, given in group.ARGUMENTS.items()}
 # Arguments that the schemas do not show: few need them, and every agent would have to read them. An
 # agent can filter by `superseded_by` and `project`. `count_use` false: a person looks.
 UNLISTED = {
     "search_memories": {"include_superseded", "mode", "project", "count_use"} | manage.FILTERS,
     "list_memories": manage.FILTERS,
+    "list_sessions": {"details"},
     "add_turn": {"source", "tool", "tools_used", "metadata"},
     "get_context": {"scope", "identity", "window_only", "count_use", "phase"},
     "brief": {"max_tokens", "count_use"},
@@ -72,15 +72,17 @@ class UnknownTool(InvalidInput):
 class Tools:
     """Every tool by name."""
 
-    def __init__(self, readiness: Readiness, default: Sequence[str], house: House) -> None:
+    def __init__(
+        self, readiness: Readiness, default: Sequence[str], operations: DaemonOperations
+    ) -> None:
         """`default`: the toolsets of a client that asks for none."""
         self._readiness = readiness
         self._default = default
         self._known = {tool.name: set(tool.input_schema["properties"]) for tool in TOOLS}
         for name, arguments in UNLISTED.items():
             self._known[name] |= arguments
-        self._known |= LOCAL_ARGUMENTS | house.arguments
-        self._house = house.calls
+        self._known |= LOCAL_ARGUMENTS | operations.arguments
+        self._operations = operations.calls
         self._calls: dict[str, Callable[[Engine, Arguments], Awaitable[Arguments]]] = {
             "store_memory": _store,
             "forget_memory": _forget,
@@ -119,7 +121,12 @@ class Tools:
         """Whether there is a tool of this name, advertised or not."""
         return any(
             name in calls
-            for calls in (self._calls, self._session_calls, self._calls_with_rights, self._house)
+            for calls in (
+                self._calls,
+                self._session_calls,
+                self._calls_with_rights,
+                self._operations,
+            )
         )
 
     def listed(self, ctx: Any) -> list[Tool]:
@@ -128,14 +135,14 @@ class Tools:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, ctx: Any) -> Arguments:
         """The tool's answer. Raises UnknownTool or another MemorydError."""
-        if name in LOCAL_CALLS or name in self._house:
+        if name in LOCAL_CALLS or name in self._operations:
             _check_local(name)
         else:
             self._check_offered(name, ctx)
             rights_of(ctx).check(name)
         given = self._given(name, arguments or {})
-        if name in self._house:
-            return await self._house[name](given)
+        if name in self._operations:
+            return await self._operations[name](given)
         engine = await self._readiness.engine()
         if name in projects.NEEDED_BY and (own := await projects.project_of_call(ctx)):
             given[OWN_PROJECT] = own

@@ -98,7 +98,7 @@ class Censuses:
         if self._kept and self._kept[0] == key and 0 <= now - self._kept[1] < FRESH_SECONDS:
             return self._kept[2]
         columns, tallies = index.for_census((*NAMED, *MARKED))
-        sessions = {session for session, _ in index.last_said()}
+        sessions = index.sessions()
         sessions |= {record.session_id for record in index.session_records() if record.session_id}
         counts = (len(index.names.notes()), len(sessions), index.pending, index.changes)
         work = _Work(columns, tallies, index.entries(), now, self._parts.lifetimes.zone)

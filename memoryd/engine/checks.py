@@ -22,6 +22,7 @@ from memoryd.model import ID, MICRO, parse_type
 MAX_LIMIT = 1000
 MAX_NAME = 200
 MAX_QUERY = 10_000
+MAX_PATH = 4096
 MAX_MOMENT = 100  # characters of a time
 # Times that can be shown as a date in any time zone.
 EARLIEST, LATEST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1, 1, 3), (9999, 12, 30)))
@@ -126,6 +127,13 @@ def label(value: object, what: str) -> str | None:
     if len(label) > MAX_NAME:  # the normal form of some characters has several
         raise _refused(code, f"The {what} has {len(label)} characters; at most {MAX_NAME} fit.")
     return label
+
+
+def path_text(value: object, what: str) -> str:
+    """A path as text, of at most 4096 characters."""
+    if not isinstance(value, str) or not value or len(value) > MAX_PATH or "\0" in value:
+        raise _refused(f"{what}_invalid", f"{what} must be a path.")
+    return value
 
 
 def flag(value: object, what: str) -> bool:

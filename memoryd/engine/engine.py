@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import tzinfo
@@ -31,6 +31,7 @@ from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.listing import Listing
 from memoryd.engine.map.map import Map
 from memoryd.engine.memories import Memories
+from memoryd.engine.mirror.blocks import Blocks
 from memoryd.engine.mirror.mirror import Mirror
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
@@ -60,9 +61,10 @@ from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.logs import stage
-from memoryd.model import DAY, MICRO, Lifetimes
+from memoryd.model import DAY, MICRO, Lifetimes, Memory
 from memoryd.ports import (
     Backup,
+    BlockFiles,
     ClockRecord,
     Encoder,
     FileHistory,
@@ -130,6 +132,7 @@ class Engine:
         self._upkeep = upkeep = Upkeep(parts, memories, chains, lifecycle, staleness)
         self.backup = upkeep.backup
         self.newest_backup = upkeep.newest_backup
+        self.all_backups = upkeep.all_backups
         self.sweep = upkeep.sweep
         self.cleanup_expired = upkeep.cleanup_expired
         self.embed_all_pending = upkeep.embed_pending
@@ -167,7 +170,8 @@ class Engine:
         digests = Digests(parts, memories, durable)
         self.compaction = Compaction(parts, self.records, self.notes, facts, durable, digests)
         self.mirror = Mirror(parts, memories, updates, durable)
-        parts.after_drop = self.mirror.erase
+        self.blocks = Blocks(parts, durable)
+        parts.after_drop = self._erase_copies
 
         self._windows = windows = Windows(parts, memories, updates, self.compaction.after_turn)
         self.add_turn = windows.add_turn
@@ -203,6 +207,15 @@ class Engine:
         return self._parts.backup.every_hours
 
     @property
+    def backups_kept(self) -> int:
+        """How many backups are kept."""
+        return self._parts.backup.keep
+
+    def all_memories(self) -> list[Memory]:
+        """Every memory, expired ones too; they must not be changed."""
+        return list(self._parts.index)
+
+    @property
     def model(self) -> tuple[str, int] | None:
         """The current model and the dimension of its vectors; None without a model."""
         encoder = self._parts.embedding.encoder
@@ -230,6 +243,7 @@ class Engine:
             "llm_trouble": self._parts.language.trouble or None,
             "takeover": self.takeover,
             "mirror": self.mirror.state(),
+            "blocks": self.blocks.state(),
         }
 
     async def store_status(self) -> Mapping[str, object]:
@@ -245,6 +259,12 @@ class Engine:
         if change is not None and not await change.purge():
             await self._upkeep.purge()  # the store that is live now was not purged yet
         await self.mirror.purge()
+        await self.blocks.purge()
+
+    async def _erase_copies(self, ids: Collection[str]) -> None:
+        """Take deleted memories out of the files for people."""
+        await self.mirror.erase(ids)
+        await self.blocks.erase(ids)
 
     async def rescue(self, folder: str | None = None) -> Backup:
         """Write all memories in RAM to a verified backup, in `folder` if given, and restore the
@@ -295,7 +315,7 @@ class Engine:
         return (
             *(parts.embedding.run, parts.reranking.run, self.keep_up),
             *(self.embed_after_outages, parts.snapshots.keep_current, self.compaction.run),
-            *(self.pushes.run, self.intake.run, self.mirror.run, self.map.run),
+            *(self.pushes.run, self.intake.run, self.mirror.run, self.blocks.run, self.map.run),
         )
 
     def without_model(self, why: Callable[[], str]) -> None:
@@ -319,6 +339,7 @@ async def run_engine(
     language: LanguageModel | None = None,
     prompt: PromptFn | None = None,
     mirror_files: MirrorFiles | None = None,
+    block_files: BlockFiles | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
@@ -326,7 +347,7 @@ async def run_engine(
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
     `history` knows which files of a project have changed. `language` writes summaries; `prompt`
     does so in its place, for a program that has a language model of its own. `mirror_files`: the
-    folder of the mirror, if there is one.
+    folder of the mirror, if there is one. `block_files`: the files with a block that memoryd keeps.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -346,6 +367,7 @@ async def run_engine(
     parts.phases = config.phases
     parts.language = Language(config.llm, language, prompt)
     parts.mirror_files = mirror_files
+    parts.block_files, parts.block_tokens = block_files, config.mirror.block_tokens
     engine = Engine(parts, history)
     try:
         async with task_group() as tasks:

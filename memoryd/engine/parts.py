@@ -16,7 +16,7 @@ from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
 from memoryd.model import Lifetimes
-from memoryd.ports import ClockRecord, MirrorFiles, Store
+from memoryd.ports import BlockFiles, ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
     BackupSettings,
     HookSettings,
@@ -123,5 +123,7 @@ class Parts:
     reranking: Reranking = field(default_factory=Reranking)
     language: Language = field(default_factory=lambda: Language(LlmSettings()))
     mirror_files: MirrorFiles | None = None  # the folder of the mirror, if there is one
+    block_files: BlockFiles | None = None  # files with a block that memoryd keeps
+    block_tokens: int = 1500  # of such a block
     # Called with the ids of deleted memories, before the deletion is answered, under their locks.
     after_drop: Callable[[Collection[str]], Awaitable[None]] = _nothing

@@ -166,7 +166,7 @@ class Imports:
         rivals = self._rivals(memory, foreign)
         if not rivals:
             return Arrival(Outcome.ADDED)
-        differing = [rival for rival in rivals if not _same(rival, memory)]
+        differing = [rival for rival in rivals if not same(rival, memory)]
         if not differing:
             return Arrival(Outcome.KNOWN, rivals[0].id)
         return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
@@ -238,7 +238,7 @@ def _instant(value: object, what: str) -> float | None:
     raise _refused(f"{what} is not a number of epoch seconds.")
 
 
-def _same(one: Memory, other: Memory) -> bool:
+def same(one: Memory, other: Memory) -> bool:
     """Equal in every field but the uses; under another id, except id and the times of creation and
     change."""
     one, other = (replace(m, metadata=_without_uses(m.metadata)) for m in (one, other))

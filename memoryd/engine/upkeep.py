@@ -192,6 +192,10 @@ class Upkeep:
         oldest = min((memory.created_at for memory in self._parts.index), default=math.inf)
         return oldest < self._parts.clock() - SETTLED
 
+    async def all_backups(self) -> tuple[Path, list[Backup]]:
+        """The folder of the backups, and those in it, newest first."""
+        return self._folder, await self._parts.store.all_backups(self._folder)
+
     async def newest_backup(self) -> Backup | None:
         return await self._parts.store.newest_backup(self._folder)
 

@@ -24,7 +24,8 @@ MAX_BYTES = 256 << 20  # of a file that is read as a whole
 PEEK = 1 << 16  # bytes that decide on the format
 MARKDOWN_ENDINGS = (".md", ".markdown", ".mdc", ".txt")
 ITEM = re.compile(rb"^ {0,3}[-*+] +\S", re.M)
-NOTICE_LINE = re.compile(rf"^{re.escape(claude_md.NOTICE)}$", re.M)  # no item begins like this
+# No item begins like this.
+NOTICE_LINE = re.compile(rf"^(?:{re.escape(claude_md.NOTICE)}|{re.escape(claude_md.TOOLS)})$", re.M)
 EXPORTED = re.compile(markdown.HEADER_START.pattern.encode())
 Entry = tuple[int, dict[str, Any], int]  # line, fields, size in bytes
 

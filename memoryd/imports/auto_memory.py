@@ -57,7 +57,8 @@ def read(path: Path) -> Found:
 def _fact(text: str, place: str, project: str | None, file: Path) -> Found:
     head, body = parted(text)
     nested = head.get("metadata")
-    type = nested.get("type") if isinstance(nested, dict) else head.get("type")
+    about = nested if isinstance(nested, dict) else head
+    type = about.get("type")
     said, description = body.strip(), head.get("description")
     if isinstance(description, str) and description and description not in said:
         said = f"{description}\n\n{said}".strip()
@@ -67,11 +68,15 @@ def _fact(text: str, place: str, project: str | None, file: Path) -> Found:
     yield Maker(NAME, time_of(file)).fact(
         derived_id(NAME, place, file.name),
         said,
+        about.get("modified"),  # Claude Code writes it into the head; older versions did not
         where=file.name,
         kind="preference" if type == FEEDBACK else None,
         tags=[type],
         project=None if type == USER else project,  # what is about the user holds everywhere
-        metadata={"title": head.get("name") or file.stem},
+        metadata={
+            "title": head.get("name") or file.stem,
+            "original_session": about.get("originSessionId"),
+        },
     )
 
 

@@ -2,12 +2,15 @@
 folder, a zip file, or one of the files alone.
 
 A conversation is a tree of messages. What the user sees is the way from its root to the current
-message; other branches are answers that were made again, and left out. What ChatGPT wrote into its
-own memory (messages to `bio`) becomes facts.
+message; other branches are answers that were made again, and left out. An export has no list of
+what ChatGPT remembers. Facts are what it wrote into its own memory (messages to `bio`), the
+memories that a conversation began with, and the custom instructions; each text once.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +32,32 @@ NAME = "chatgpt"
 CONVERSATIONS, TREE = "conversations*.json", "mapping"
 WRITTEN = ("text", "multimodal_text")  # content of messages that people read
 BIO = "bio"  # the tool that writes into ChatGPT's own memory
+# Facts that a conversation began with, by type of content; the kind of those in each field.
+CONTEXT: dict[str, dict[str, str | None]] = {
+    "user_editable_context": {"user_profile": None, "user_instructions": "preference"},
+    "model_editable_context": {"model_set_context": None},
+}
+FENCED = re.compile(r"```[a-z]*\n?(.*?)```", re.S)  # what ChatGPT puts around custom instructions
+NUMBERED = re.compile(r"^\s*\d+\.\s*(?:\[[^\]\n]*\]\.?\s*)?", re.M)
+# Marks of citations, which ChatGPT shows as links: in private characters, or in these brackets.
+CITATION = re.compile("[ \\t]*\ue200[^\ue201]*\ue201|\u3010\\d+(?::\\d+)?\u2020[^\u3011]*\u3011")
+LOOKED_AT = 20  # files, to recognise an export
 
 
 def fits(bundle: Bundle) -> bool:
-    """Whether an export is of ChatGPT, by its first conversation."""
-    for name in _files(bundle)[:1]:
+    """Whether an export is of ChatGPT, by the first conversation of one of its files."""
+    for name in _files(bundle)[:LOOKED_AT]:
         with bundle.open(name) as file:
             first = first_item(file, name)
-        return isinstance(first, dict) and isinstance(first.get(TREE), dict)
+        if isinstance(first, dict) and isinstance(first.get(TREE), dict):
+            return True
     return False
 
 
 def read(path: Path) -> Found:
     """The messages of an export, as the user saw them."""
     bundle = Bundle(path)
+    known: set[str] = set()
     for name in _files(bundle):
         maker = Maker(NAME, bundle.time(name))
         with bundle.open(name) as file:
@@ -53,14 +68,16 @@ def read(path: Path) -> Found:
                 elif not isinstance(item, dict) or not isinstance(item.get(TREE), dict):
                     yield broken(where, "not a conversation")
                 else:
-                    yield from _conversation(maker, item, where)
+                    yield from _conversation(maker, item, where, known)
 
 
 def _files(bundle: Bundle) -> list[str]:
     return bundle.names if len(bundle.names) == 1 else bundle.named(CONVERSATIONS)
 
 
-def _conversation(maker: Maker, item: dict[str, Any], where: str) -> Found:
+def _conversation(maker: Maker, item: dict[str, Any], where: str, known: set[str]) -> Found:
+    """The messages of a conversation. `known`: ids of facts that others began with, which it adds
+    to."""
     path = _path(item)
     session = item.get("conversation_id") or item.get("id")
     if not isinstance(session, str) or not session:
@@ -74,7 +91,11 @@ def _conversation(maker: Maker, item: dict[str, Any], where: str) -> Found:
         message = node.get("message")
         if isinstance(message, dict):
             time = moment(message.get("create_time")) or time
-            yield _message(maker, message, key, time, session, order, item, where)
+            if facts := list(_context(maker, message, where)):
+                yield from (fact for fact in facts if fact.id not in known)
+                known.update(fact.id for fact in facts)
+            else:
+                yield _message(maker, message, key, time, session, order, item, where)
 
 
 def _path(item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -92,6 +113,22 @@ def _path(item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         path[key] = tree[key]
         key = tree[key].get("parent")
     return list(reversed(path.items()))
+
+
+def _context(maker: Maker, message: dict[str, Any], where: str) -> Iterator[Row]:
+    """The facts that a conversation began with, if the message has them. The same ones are in every
+    conversation, so their ids are made of their texts, and they have no time of their own."""
+    content = message.get("content")
+    if not isinstance(content, dict):
+        return
+    for field, kind in CONTEXT.get(str(content.get("content_type")), {}).items():
+        given = content.get(field)
+        text = given if isinstance(given, str) else ""
+        fenced = FENCED.search(text)
+        text = fenced[1] if fenced else text
+        for fact in NUMBERED.split(text) if NUMBERED.match(text) else [text]:
+            if said := fact.strip():
+                yield maker.fact(derived_id(NAME, said), said, where=where, kind=kind)
 
 
 def _message(
@@ -113,6 +150,7 @@ def _message(
         return Skipped("messages of tools and of the system")
     if not isinstance(content, dict) or content.get("content_type") not in WRITTEN:
         return Skipped("thoughts, code that was run, and other content")
+    text = f"{text}{_attached(about)}".strip()
     if not text:
         return Skipped("messages without text")
     return maker.message(str(id), text, time, session=session, role=str(role), order=order, **given)
@@ -123,6 +161,23 @@ def _text(content: object) -> str:
         return ""
     parts = content.get("parts")
     if not isinstance(parts, list):
-        text = content.get("text")
-        return text.strip() if isinstance(text, str) else ""
-    return "\n\n".join(part for part in parts if isinstance(part, str)).strip()
+        parts = [content.get("text")]
+    said = (_part(part).strip() for part in parts)
+    return CITATION.sub("", "\n\n".join(text for text in said if text)).strip()
+
+
+def _part(part: object) -> str:
+    """The text of a part: it is one, or has one, such as the transcript of what was spoken. Images
+    and sounds have none."""
+    text = part.get("text") if isinstance(part, dict) else part
+    return text if isinstance(text, str) else ""
+
+
+def _attached(about: object) -> str:
+    """The names of attached files, as lines."""
+    given = about.get("attachments") if isinstance(about, dict) else None
+    names = [
+        file.get("name") for file in (given if isinstance(given, list) else [])
+        if isinstance(file, dict)
+    ]  # fmt: skip
+    return "".join(f"\n[attached: {name}]" for name in names if isinstance(name, str) and name)

@@ -117,7 +117,9 @@ def _transcripts(folder: Path) -> Iterable[Path]:
 
 
 def _memory_folders(path: Path) -> Iterable[Path]:
-    found = (path / MEMORY, *sorted(path.glob(f"*/{MEMORY}")))
+    # Of one project, of all of them, or of the folder `.claude` that has these.
+    places = (MEMORY, f"*/{MEMORY}", f"{auto_memory.PROJECTS}/*/{MEMORY}")
+    found = (folder for place in places for folder in sorted(path.glob(place)))
     return (folder for folder in found if folder.is_dir() and not folder.is_symlink())
 
 

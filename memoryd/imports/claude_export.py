@@ -1,8 +1,9 @@
 """The data export of Claude: `conversations.json`, `memories.json` and the projects, in a folder, a
 zip file, or one of the files alone.
 
-Messages become messages of a session for each conversation. What Claude wrote down about the user
-and about each project becomes facts, one for each section. Documents of projects are left out.
+Messages become messages of a session for each conversation, its summary a fact. What Claude wrote
+down about the user and about each project becomes facts, one for each section, and so do the
+description and the instructions of a project. Documents of projects are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ CONVERSATIONS, MEMORIES, PROJECTS = "conversations*.json", "memories*.json", "pr
 PATTERNS = (CONVERSATIONS, MEMORIES, "memories/*.json", PROJECTS, "projects/*.json")
 MESSAGES, ABOUT_USER, ABOUT_PROJECTS = "chat_messages", "conversations_memory", "project_memories"
 ROLES = {"human": USER, "user": USER, "assistant": ASSISTANT}
+SAID = ("text", "voice_note")  # blocks of a message with what somebody said
+# What `text` has in place of a block that is no text, such as the use of a tool.
+NOT_SHOWN = re.compile(r"```\s*This block is not supported on your current device yet\.\s*```")
 HEADING = re.compile(r"^(?:#{1,6} .+|\*\*[^*\n]+\*\*:?)\s*$", re.M)
 
 
@@ -51,8 +55,8 @@ def read(path: Path) -> Found:
                     yield from _conversation(maker, item, projects, where)
                 elif ABOUT_USER in item or ABOUT_PROJECTS in item:
                     yield from _memories(maker, item, projects, where)
-                elif isinstance(docs := item.get("docs"), list) and docs:
-                    yield Skipped("documents of projects", count=len(docs))
+                elif "docs" in item or "prompt_template" in item:
+                    yield from _project(maker, item, where)
 
 
 def _files(bundle: Bundle) -> list[str]:
@@ -80,6 +84,16 @@ def _conversation(
         return
     project = item.get("project")
     of = project.get("uuid") if isinstance(project, dict) else item.get("project_uuid")
+    if isinstance(summary := item.get("summary"), str) and summary.strip():
+        yield maker.fact(
+            derived_id(NAME, "summary", id),
+            summary,
+            item.get("updated_at") or item.get("created_at"),
+            where=where,
+            kind="session_summary",
+            project=projects.get(str(of)),
+            metadata={"title": item.get("name"), "original_session": id},
+        )
     for order, message in enumerate(messages):
         role = ROLES.get(str(message.get("sender"))) if isinstance(message, dict) else None
         if role is None:
@@ -107,10 +121,12 @@ def _text(message: dict[str, Any]) -> str:
     said = [
         block["text"]
         for block in (blocks if isinstance(blocks, list) else [])
-        if isinstance(block, dict) and block.get("type") == "text"
+        if isinstance(block, dict) and block.get("type") in SAID
         and isinstance(block.get("text"), str)
     ]  # fmt: skip
-    text = "\n\n".join(said).strip() or str(message.get("text") or "").strip()
+    text = "\n\n".join(said).strip()
+    if not text and isinstance(plain := message.get("text"), str):
+        text = NOT_SHOWN.sub("", plain).strip()
     for key in ("attachments", "files"):
         given = message.get(key)
         for file in given if isinstance(given, list) else []:
@@ -120,11 +136,31 @@ def _text(message: dict[str, Any]) -> str:
     return text
 
 
+def _project(maker: Maker, item: dict[str, Any], where: str) -> Found:
+    """What the owner wrote about a project, and how many documents it has."""
+    name = item.get("name")
+    for key in ("description", "prompt_template"):
+        if isinstance(text := item.get(key), str) and text.strip():
+            yield maker.fact(
+                derived_id(NAME, item.get("uuid"), key),
+                text,
+                item.get("created_at"),
+                updated_at=item.get("updated_at"),
+                where=where,
+                project=name,
+                metadata={"title": name},
+            )
+    if isinstance(docs := item.get("docs"), list) and docs:
+        yield Skipped("documents of projects", count=len(docs))
+
+
 def _memories(maker: Maker, item: dict[str, Any], projects: dict[str, str], where: str) -> Found:
     yield from _sections(maker, item.get(ABOUT_USER), "", None, where)
     of_projects = item.get(ABOUT_PROJECTS)
     for uuid, text in of_projects.items() if isinstance(of_projects, dict) else ():
         yield from _sections(maker, text, uuid, projects.get(uuid, uuid), where)
+    if isinstance(files := item.get("memory_files"), list) and files:
+        yield Skipped("memory files, whose form is not known", where, len(files))
 
 
 def _sections(

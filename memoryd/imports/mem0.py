@@ -1,5 +1,10 @@
-"""Memories of mem0: the Markdown file that the export of its plugin writes, or the JSON that its
-programs return (`results`, `memories` or a list)."""
+"""Memories of mem0: its `history.db`, the JSON that its programs return (`results`, `memories` or a
+list), or the Markdown file that the export of its plugin writes.
+
+The history has every event of every memory, in order, so the last one says what a memory is now. It
+has no users and no metadata; these are only in the vector store, whose format is a Python pickle,
+and reading one can run code. The JSON has them.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +16,24 @@ from typing import Any
 from memoryd.imports.front_matter import FENCE, parsed
 from memoryd.imports.json_stream import first_item, items
 from memoryd.imports.rows import Found, Maker, Row, Skipped, broken, moment, split_list, texts
+from memoryd.imports.sqlite_file import Database, is_database, open_database
 from memoryd.imports.text_files import opened, time_of, whole_text
 
 NAME = "mem0"
 KEYS = ("results", "memories", "records")
 HEAD = {"id", "created_at", "categories"}  # what the head of each block of the Markdown file has
 ENDINGS = (".md", ".markdown")
+FILE, TABLE = "history.db", "history"
+COLUMNS = (
+    *("memory_id", "new_memory", "event", "created_at", "updated_at", "is_deleted"),
+    *("actor_id", "role"),
+)
+DELETED = "memories that were deleted there"
 
 
 def fits(path: Path) -> bool:
     """Whether this is such a file, by its first memory."""
-    if not path.is_file():
+    if not path.is_file() or is_database(path):
         return False
     if path.suffix.lower() in ENDINGS:
         text = whole_text(path, named=True)
@@ -31,9 +43,16 @@ def fits(path: Path) -> bool:
     return isinstance(first, dict) and isinstance(first.get("memory"), str) and "id" in first
 
 
+def fits_database(database: Database) -> bool:
+    return {"memory_id", "old_memory", "new_memory", "event"} <= database.columns(TABLE)
+
+
 def read(path: Path) -> Found:
     """A fact for each memory."""
     maker = Maker(NAME, time_of(path))
+    if is_database(path):
+        yield from _history(maker, path)
+        return
     if path.suffix.lower() in ENDINGS:
         text = whole_text(path, named=True)
         if isinstance(text, Skipped):
@@ -49,6 +68,35 @@ def read(path: Path) -> Found:
                 yield item
             else:
                 yield _from_json(maker, item, where)
+
+
+def _history(maker: Maker, path: Path) -> Found:
+    """The memories as their last events left them."""
+    last: dict[str, tuple[int, dict[str, Any]]] = {}
+    with open_database(path) as database:
+        for place, event in enumerate(database.rows(TABLE, COLUMNS), start=1):
+            id = event.get("memory_id")
+            if not isinstance(id, str) or not id:
+                yield broken(f"{path.name}, row {place}", "an event without a memory")
+                continue
+            first = last.get(id, (0, {}))[1].get("created_at")
+            last[id] = place, event | {"created_at": first or event.get("created_at")}
+    for id, (place, event) in last.items():
+        text, where = event.get("new_memory"), f"{path.name}, row {place}"
+        if event.get("event") == "DELETE" or event.get("is_deleted"):
+            yield Skipped(DELETED)
+        elif not isinstance(text, str) or not text.strip():
+            yield broken(where, "a memory without text")
+        else:
+            created = event["created_at"] or event.get("updated_at")
+            yield maker.fact(
+                id,
+                text,
+                created,
+                updated_at=event.get("updated_at") if moment(created) else None,
+                where=where,
+                metadata={key: event.get(key) for key in ("actor_id", "role")},
+            )
 
 
 def _blocks(text: str) -> Iterator[tuple[int, dict[str, Any], str]]:
@@ -93,7 +141,7 @@ def _from_json(maker: Maker, item: object, where: str) -> Row | Skipped:
     given = item.get("metadata")
     about = dict(given) if isinstance(given, dict) else {}
     kind, files = about.pop("type", None), about.pop("files", None)
-    who = {key: item.get(key) for key in ("user_id", "agent_id", "run_id")}
+    who = {key: item.get(key) for key in ("user_id", "agent_id", "run_id", "actor_id", "role")}
     return maker.fact(
         str(item["id"]),
         item["memory"],

@@ -26,6 +26,7 @@ from memoryd.imports import (
     server_memory,
 )
 from memoryd.imports.bundle import Bundle, is_zip
+from memoryd.imports.json_stream import first_item
 from memoryd.imports.rows import Found
 from memoryd.imports.sqlite_file import is_database, open_database
 from memoryd.imports.text_files import opened
@@ -33,6 +34,10 @@ from memoryd.imports.text_files import opened
 CHROMA = "chroma"  # a directory of ChromaDB, which another process reads
 DATABASE = "chroma.sqlite3"
 PEEK = 100  # bytes at the beginning of a file
+BEGINNING = 1 << 16  # bytes that decide whether a file is a text
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+TEXT_ENDINGS = (".md", ".markdown", ".mdc", ".txt", ".jsonl", ".json", "")
+ITEM = re.compile(rb"^ {0,3}[-*+] +\S", re.M)  # of a list in Markdown
 OWN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"memoryd"\s*:')  # the first line of an export
 
 
@@ -61,7 +66,7 @@ FORMATS = {
     )
 }
 # Databases that a folder may hold, by their names.
-IN_FOLDER = (claude_mem.FILE, memory_service.FILE)
+IN_FOLDER = (claude_mem.FILE, memory_service.FILE, mem0.FILE)
 # In this order: a transcript's folder may have a memory folder in it.
 OF_FOLDERS = (mempalace, claude_code, auto_memory, basic_memory)
 OF_FILES = (server_memory, claude_code, memory_service, mem0, auto_memory, basic_memory)
@@ -83,8 +88,15 @@ class Recognised:
 
 def recognised(path: Path, format: str | None = None) -> Recognised | None:
     """What is at this path; None if it is none of the formats. `format`: it must be this one.
-    Raises InvalidInput if the path cannot be read or is not of that format."""
-    found = _folder(path) if path.is_dir() else _file(path)
+    Raises InvalidInput if the path cannot be read, is not of that format, or is of several."""
+    if path.is_dir():
+        fitting = _folder(path)
+        named = [found for found in fitting if found.format == format]
+        if format is None and len(fitting) > 1:
+            raise _several(path, fitting)
+        found = next(iter(named or fitting), None)
+    else:
+        found = _file(path)
     if format is None or (found is not None and found.format == format):
         return found
     raise InvalidInput(
@@ -94,18 +106,27 @@ def recognised(path: Path, format: str | None = None) -> Recognised | None:
     )
 
 
-def _folder(path: Path) -> Recognised | None:
-    if (path / DATABASE).is_file():
-        return _chroma(path)
-    for name in IN_FOLDER:
-        if (path / name).is_file() and (found := _database(path / name)):
-            return found
-    if found := _export(path):
-        return found
-    for module in OF_FOLDERS:
-        if module.fits(path):
-            return Recognised(module.NAME, path)
-    return None
+def _several(path: Path, fitting: list[Recognised]) -> InvalidInput:
+    titles = [found.title for found in fitting]
+    formats = " or ".join(found.format for found in fitting if found.format in FORMATS)
+    return InvalidInput(
+        f"{path} holds {', '.join(titles[:-1])} and {titles[-1]}.",
+        code="format_several",
+        hint=f"Name the file or folder of one of them, or use --format {formats}.",
+    )
+
+
+def _folder(path: Path) -> list[Recognised]:
+    """Every format that a folder is of."""
+    found = [_chroma(path)] if (path / DATABASE).is_file() else []
+    databases = (_database(path / name) for name in IN_FOLDER if (path / name).is_file())
+    found += [database for database in databases if database is not None]
+    found += _exports(path)
+    found += [Recognised(module.NAME, path) for module in OF_FOLDERS if module.fits(path)]
+    by_format = {one.format: one for one in reversed(found)}  # the first of each
+    if claude_code.NAME in by_format:  # its reader reads the memory folders too
+        by_format.pop(auto_memory.NAME, None)
+    return [one for one in found if by_format.get(one.format) is one]
 
 
 def _file(path: Path) -> Recognised | None:
@@ -114,11 +135,11 @@ def _file(path: Path) -> Recognised | None:
     if is_database(path):
         return _chroma(path.parent) if path.name == DATABASE else _database(path)
     if is_zip(path):
-        return _export(path)
+        return next(iter(_exports(path)), None)
     for module in OF_FILES:
         if module.fits(path):
             return Recognised(module.NAME, path)
-    return _export(path) if path.suffix.lower() == ".json" else None
+    return next(iter(_exports(path)), None) if path.suffix.lower() == ".json" else None
 
 
 def _is_own(path: Path) -> bool:
@@ -126,6 +147,26 @@ def _is_own(path: Path) -> bool:
     with opened(path, named=True) as file:
         start = file.read(PEEK)
     return start.startswith(GZIP_MAGIC) or OWN.match(start) is not None
+
+
+def is_unknown(path: Path) -> bool:
+    """Whether a file is surely none that memoryd or a person wrote for an import: neither an export
+    nor a text. One that is damaged is not unknown; its reader says what is wrong."""
+    if _is_own(path):
+        return False
+    with opened(path, named=True) as file:
+        start = file.read(BEGINNING)
+        if b"\0" in start:
+            return True
+        if not start.removeprefix(BYTE_ORDER_MARK).lstrip().startswith((b"{", b"[")):
+            return path.suffix.lower() not in TEXT_ENDINGS and not ITEM.search(start)
+        file.seek(0)
+        first = first_item(file, path.name, ("memories",))
+        file.seek(0)
+        whole = first_item(file, path.name)
+    if first is None:  # no list, or an empty one
+        return isinstance(whole, dict) and "memories" not in whole
+    return isinstance(first, dict) and "content" not in first
 
 
 def _chroma(path: Path) -> Recognised:
@@ -139,15 +180,13 @@ def _chroma(path: Path) -> Recognised:
 
 def _database(path: Path) -> Recognised | None:
     with open_database(path) as database:
-        for module in (claude_mem, memory_service):
+        for module in (claude_mem, memory_service, mem0):
             if module.fits_database(database):
                 return Recognised(module.NAME, path)
     return None
 
 
-def _export(path: Path) -> Recognised | None:
+def _exports(path: Path) -> list[Recognised]:
     bundle = Bundle(path)
-    for module in EXPORTS:
-        if bundle.names and module.fits(bundle):
-            return Recognised(module.NAME, path)
-    return None
+    fitting = [module for module in EXPORTS if bundle.names and module.fits(bundle)]
+    return [Recognised(module.NAME, path) for module in fitting]

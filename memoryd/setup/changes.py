@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.setup import config_file
-from memoryd.setup.clients import PROJECT, Edit, is_ours
+from memoryd.setup.clients import PROJECT, Edit, HookEdit, is_ours
 from memoryd.setup.config_file import ClientConfigError, ConfigFile
 from memoryd.setup.syntax import Fault, syntax
 
@@ -30,7 +30,7 @@ class Change:
     memoryd. `text`: the new content; DELETED: the file is to go. `is_exact`: the backup is put
     back."""
 
-    edit: Edit
+    edit: Edit | HookEdit
     file: ConfigFile
     action: str
     entry: object = None
@@ -41,11 +41,16 @@ class Change:
     @property
     def name(self) -> str:
         """The name of the entry: ours, or what the user has called it."""
-        return self.edit.path[-1]
+        return self.edit.name
 
     @property
     def is_needed(self) -> bool:
         return self.action in (ADD, REPLACE, REMOVE)
+
+    @property
+    def after(self) -> ConfigFile:
+        """The file with this change, for another one of the same file."""
+        return replace(self.file, text=self.text or "") if self.is_needed else self.file
 
     def diff(self) -> str:
         """The lines that change. Only those: the others may hold secrets."""
@@ -56,24 +61,24 @@ class Change:
         shown = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
         return "\n".join(line[:MAX_SHOWN] + "…" * (len(line) > MAX_SHOWN) for line in shown)
 
-    def make(self, *, has_backup: bool = False) -> Path | None:
-        """Write it; the backup, None if there is none. `has_backup`: one was made just before an
-        earlier change of the same file. Raises ClientConfigError."""
+    def make(self) -> Path | None:
+        """Write it; the backup, None if there is none. Raises ClientConfigError."""
         if self.is_exact:
             self.file.restore()
             return None
         if self.text is DELETED:
             self.file.remove()
             if self.edit.scope == PROJECT:
-                _remove_if_empty(self.file.real.parent)
+                _remove_empty_folders(self.edit.file, self.edit.folder)
             return None
         mode = config_file.SHARED if self.edit.scope == PROJECT else config_file.PRIVATE
-        return self.file.write(self.text, mode, has_backup=has_backup)
+        return self.file.write(self.text, mode)
 
 
-def adding(edit: Edit) -> Change:
-    """The change that adds memoryd. Raises ClientConfigError."""
-    file, found = _read(edit)
+def adding(edit: Edit, file: ConfigFile | None = None) -> Change:
+    """The change that adds memoryd. `file`: as an earlier change leaves it. Raises
+    ClientConfigError."""
+    file, found = read(edit, file)
     edit, entry = _find(edit, file, found)
     if isinstance(entry, dict) and entry.items() >= edit.value.items():
         return Change(edit, file, SAME, entry)
@@ -81,9 +86,10 @@ def adding(edit: Edit) -> Change:
     return Change(edit, file, REPLACE if entry else ADD, entry, is_ours(entry), text)
 
 
-def removing(edit: Edit) -> Change:
-    """The change that removes memoryd. Raises ClientConfigError."""
-    file, found = _read(edit)
+def removing(edit: Edit, file: ConfigFile | None = None) -> Change:
+    """The change that removes memoryd. `file`: as an earlier change leaves it. Raises
+    ClientConfigError."""
+    file, found = read(edit, file)
     own = _at(found, edit.path)
     edit, entry = _find(edit, file, found)
     if entry is None:
@@ -92,28 +98,39 @@ def removing(edit: Edit) -> Change:
     before = _before(edit, file)
     if before is not None and _was_made_from(edit, before, entry, file):
         return Change(edit, file, REMOVE, entry, is_certain, before.text, is_exact=True)
-    text: str | None = _edited(edit, file, found, None, _kept(edit, before))
-    if before is None and not (text or "").strip().replace("{}", ""):
-        text = DELETED
-    return Change(edit, file, REMOVE, entry, is_certain, text)
+    text = _edited(edit, file, found, None, _kept(edit, before))
+    return Change(edit, file, REMOVE, entry, is_certain, left(text, before))
 
 
 def entries(edit: Edit) -> dict[str, Any]:
     """Every entry beside ours, by name. Raises ClientConfigError."""
-    found = _at(_read(edit)[1], edit.path[:-1])
+    found = _at(read(edit)[1], edit.path[:-1])
     return found if isinstance(found, dict) else {}
 
 
-def _read(edit: Edit) -> tuple[ConfigFile, dict[str, Any]]:
-    file = config_file.read(edit.file)
-    return file, _parsed(edit, file.path, file.text)
-
-
-def _parsed(edit: Edit, path: Path, text: str) -> dict[str, Any]:
+def read(
+    edit: Edit | HookEdit, file: ConfigFile | None = None
+) -> tuple[ConfigFile, dict[str, Any]]:
+    """The file of an edit, and its value. Raises ClientConfigError."""
+    file = file or config_file.read(edit.file)
     try:
-        return syntax(edit.syntax).parse(text)
+        return file, syntax(edit.syntax).parse(file.text)
     except Fault as exc:
-        raise _invalid(path, exc) from None
+        raise invalid(file.path, exc) from None
+
+
+def left(text: str, before: ConfigFile | None) -> str | None:
+    """What is left of a file; DELETED if nothing is, and there was no file before."""
+    return text if before or text.strip().replace("{}", "") else DELETED
+
+
+def unusual(file: ConfigFile, what: str) -> ClientConfigError:
+    """The text of a file has something that the edit would change too."""
+    return ClientConfigError(
+        f"{file.path} cannot be edited without changing something else in it.",
+        code="client_config_unusual",
+        hint=f"Edit {what} by hand.",
+    )
 
 
 def _find(edit: Edit, file: ConfigFile, found: dict[str, Any]) -> tuple[Edit, object]:
@@ -150,19 +167,13 @@ def _edited(
             text = rules.put(file.text, edit.path, value)
         after = rules.parse(text)
     except Fault as exc:
-        raise _invalid(file.path, exc) from None
-    if not _are_same(
-        _pruned(after, edit.path), _pruned(_meant(found, edit.path, value), edit.path)
-    ):
-        raise ClientConfigError(
-            f"{file.path} cannot be edited without changing something else in it.",
-            code="client_config_unusual",
-            hint=f"Edit {'.'.join(edit.path)} by hand.",
-        )
+        raise invalid(file.path, exc) from None
+    if not are_same(_pruned(after, edit.path), _pruned(_meant(found, edit.path, value), edit.path)):
+        raise unusual(file, ".".join(edit.path))
     return text
 
 
-def _are_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def are_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two values are equal; a number that is none is equal to itself here."""
     return one == other or repr(one) == repr(other)
 
@@ -222,13 +233,17 @@ def _kept(edit: Edit, before: ConfigFile | None) -> int:
     return kept
 
 
-def _invalid(path: Path, fault: Fault) -> ClientConfigError:
+def invalid(path: Path, fault: Fault) -> ClientConfigError:
+    """The text of a file cannot be parsed, or not be edited."""
     return ClientConfigError(
         f"{path}, line {fault.line}: {fault.why}.",
         hint="Correct it in an editor, then run this again. Nothing was changed.",
     )
 
 
-def _remove_if_empty(folder: Path) -> None:
-    if folder.name.startswith(".") and not any(folder.iterdir()):
+def _remove_empty_folders(file: Path, project: Path) -> None:
+    """Remove the folders between a project and a file that are empty without it."""
+    for folder in file.parents:
+        if folder == project or not folder.is_relative_to(project) or any(folder.iterdir()):
+            return
         folder.rmdir()

@@ -1,35 +1,70 @@
 """The MCP clients that memoryd can be added to: one table of what each reads, and where.
 
-`docs/clients.md` says how each row was verified. A client may need more than one change (later its
-hooks too), so a client gives a list of edits.
+`docs/clients.md` says how each row was verified. A client has its hooks in the file of its servers,
+in one of their own, or has none.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+
+from memoryd.hook_events import hooks_block
 
 NAME = "memoryd"  # the key of our entry; `memory` is what the reference server calls itself
 USER, PROJECT = "user", "project"  # scopes: all projects of the user, or the one of this folder
 GOOSE_TIMEOUT = 300  # seconds for a call, what Goose itself writes
 
+HOOK_SCRIPT = (NAME, "hook", "run.py")  # how the path of the script ends in any installation
 Entry = Callable[[Sequence[str]], dict[str, Any]]  # of the words of a command
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One key of one file, and the value that belongs there."""
+    """One key of one file, and the value that belongs there. `folder`: of the project."""
 
     file: Path
     syntax: str
     path: tuple[str, ...]
     value: dict[str, Any]
     scope: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.path[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class HookEdit:
+    """The hooks of one file: `value` has, for each event, an array with one element. `grouped`: the
+    element is a group of hooks; else it is the hook itself. `head`: other keys that the file has
+    to have."""
+
+    file: Path
+    syntax: str
+    value: dict[str, list[dict[str, Any]]]
+    scope: str
+    folder: Path
+    grouped: bool
+    head: dict[str, Any]
+    name: str = "hooks"  # also the key of the file
+
+
+@dataclass(frozen=True, slots=True)
+class HookFiles:
+    """Where a client has its hooks: the file of the user, that of a project, "" if it has none."""
+
+    syntax: str
+    user: str
+    project: str = ""
+    afterwards: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +85,7 @@ class Client:
     programs: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
     afterwards: str = "Restart it to use memoryd."
+    hooks: HookFiles | None = None
 
     def file(self, scope: str, folder: Path) -> Path:
         """The file to edit for a scope; `folder` is that of the project."""
@@ -63,7 +99,19 @@ class Client:
         """What to change so that this client starts that command. The first is its server."""
         path = (self.key, NAME)
         file = self.file(scope, folder)
-        return [Edit(file, self.syntax, path, self.entry(command), scope)]
+        return [Edit(file, self.syntax, path, self.entry(command), scope, folder)]
+
+    def hook_edit(self, command: Sequence[str], scope: str, folder: Path) -> HookEdit | None:
+        """What to change so that this client runs that command at its events; None if it has no
+        hooks in this scope. `command`: without the event."""
+        name = self.hooks and (self.hooks.project if scope == PROJECT else self.hooks.user)
+        if self.hooks is None or not name:
+            return None
+        file = folder / name if scope == PROJECT else _user_path(name, self.variable)
+        head = hooks_block(self.name, [*command])
+        value = head.pop("hooks")
+        grouped = all("hooks" in element for elements in value.values() for element in elements)
+        return HookEdit(file, self.hooks.syntax, value, scope, folder, grouped, head)
 
     def is_installed(self) -> bool:
         """Whether one of its programs or folders is there."""
@@ -116,6 +164,7 @@ def _goose(words: Sequence[str]) -> dict[str, Any]:
 
 
 SUPPORT = "Library/Application Support"  # where applications of macOS keep their files
+CODEX_TRUST = "Codex runs new hooks only when you have approved them: start codex and see /hooks."
 CLIENTS = (
     Client(
         name="claude-code",
@@ -129,6 +178,7 @@ CLIENTS = (
         programs=("claude",),
         signs=(".claude.json", ".claude"),
         afterwards="Check it: claude mcp list",
+        hooks=HookFiles("json", ".claude/settings.json", ".claude/settings.json"),
     ),
     Client(
         name="claude-desktop",
@@ -151,6 +201,7 @@ CLIENTS = (
         files={"": (".cursor/mcp.json",)},
         project_files=(".cursor/mcp.json",),
         programs=("cursor", "cursor-agent"),
+        hooks=HookFiles("jsonc", ".cursor/hooks.json", ".cursor/hooks.json"),
     ),
     Client(
         name="vscode",
@@ -165,6 +216,7 @@ CLIENTS = (
         },
         project_files=(".vscode/mcp.json",),
         programs=("code",),
+        hooks=HookFiles("jsonc", "", ".github/hooks/memoryd.json"),
     ),
     Client(
         name="codex",
@@ -176,6 +228,7 @@ CLIENTS = (
         variable="CODEX_HOME",
         programs=("codex",),
         afterwards="Check it: codex mcp list",
+        hooks=HookFiles("json", ".codex/hooks.json", afterwards=CODEX_TRUST),
     ),
     Client(
         name="gemini",
@@ -187,6 +240,7 @@ CLIENTS = (
         project_files=(".gemini/settings.json",),
         programs=("gemini",),
         afterwards="Check it in a folder that Gemini trusts: gemini mcp list",
+        hooks=HookFiles("jsonc", ".gemini/settings.json", ".gemini/settings.json"),
     ),
     Client(
         name="windsurf",
@@ -253,3 +307,33 @@ def is_ours(entry: object) -> bool:
     if "mcp" not in words[1:]:
         return False
     return Path(words[0]).stem == NAME or ("-m" in words and NAME in words[words.index("-m") :])
+
+
+def hook_words(hook: object) -> list[str]:
+    """The words of the command that a hook of any client runs; empty if it runs none."""
+    command = hook.get("command") if isinstance(hook, dict) else None
+    if not isinstance(hook, dict) or not isinstance(command, str):
+        return []
+    if isinstance(more := hook.get("args"), list):  # then no shell splits the command
+        return [command, *(word for word in more if isinstance(word, str))]
+    try:
+        return shlex.split(command)
+    except ValueError:  # a quote that does not end
+        return command.split()
+
+
+def is_our_hook(hook: object) -> bool:
+    """Whether a hook runs `memoryd hook` or its script, wherever it is installed."""
+    # Pieces: the command may be a text for a shell, as in sh -c 'memoryd hook prompt'.
+    pieces = [piece for word in hook_words(hook) for piece in word.split()]
+    for at, piece in enumerate(pieces):
+        path = PurePath(piece)
+        if path.parts[-3:] == HOOK_SCRIPT or (path.stem == NAME and "hook" in pieces[at + 1 :]):
+            return True
+    return False
+
+
+def is_written_hook(hook: object) -> bool:
+    """Whether a hook is one that `memoryd setup` wrote: nobody has to be asked before it goes."""
+    words = hook_words(hook)
+    return words[1:3] == ["-I", "-S"] and PurePath(*words[3:4]).parts[-3:] == HOOK_SCRIPT

@@ -42,13 +42,12 @@ class ConfigFile:
     def backup(self) -> Path:
         return self.real.with_name(self.real.name + BACKUP)
 
-    def write(self, text: str, mode: int = PRIVATE, *, has_backup: bool = False) -> Path | None:
-        """Replace the text; the backup, None if there was no file. `has_backup`: the one that is
-        there stays. Raises ClientConfigError."""
+    def write(self, text: str, mode: int = PRIVATE) -> Path | None:
+        """Replace the text; the backup, None if there was no file. Raises ClientConfigError."""
         with _told(self.path):
-            self._refuse_read_only()
+            self.refuse_read_only()
             self.real.parent.mkdir(parents=True, exist_ok=True)
-            if self.data is not None and not has_backup:
+            if self.data is not None:
                 with files.replacing(self.backup, _part(self.backup)) as file:
                     file.write(self.data)
             mark = MARK if self.data and self.data.startswith(MARK) else b""
@@ -62,7 +61,7 @@ class ConfigFile:
     def restore(self) -> None:
         """Put the backup back in the place of the file. Raises ClientConfigError."""
         with _told(self.path):
-            self._refuse_read_only()
+            self.refuse_read_only()
             with files.replacing(self.real, _part(self.real)) as file:
                 file.write(self.backup.read_bytes())
                 self._keep_mode(file.fileno(), PRIVATE)
@@ -72,7 +71,7 @@ class ConfigFile:
     def remove(self) -> None:
         """Delete the file. Raises ClientConfigError."""
         with _told(self.path):
-            self._refuse_read_only()
+            self.refuse_read_only()
             self._refuse_if_changed()
             self.real.unlink()
 
@@ -87,7 +86,8 @@ class ConfigFile:
             os.chown(handle, before.st_uid, before.st_gid)
         os.chmod(handle, stat.S_IMODE(before.st_mode))
 
-    def _refuse_read_only(self) -> None:
+    def refuse_read_only(self) -> None:
+        """ClientConfigError if the file is not to be written."""
         # By its mode: a new file could take its place all the same, but somebody wants it kept.
         if self.data is not None and not self.real.stat().st_mode & WRITABLE:
             hint = f"Make it writable: chmod u+w {self.real}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from memoryd.adapters import backup_file
+from memoryd.adapters.block_files import LocalBlockFiles
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.next_store import ChromaNextStore
 from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
@@ -195,6 +196,7 @@ async def open_engine(
                 language=_language(config) if config.llm.url else None,
                 prompt=prompt,
                 mirror_files=_mirror_files(config),
+                block_files=LocalBlockFiles(config.memory.path),
             ) as engine,
         ):
             if wait and model is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.adapters import mirror_files
+from memoryd.adapters import shared_file
 from memoryd.adapters.mirror_files import LocalMirrorFiles
 
 NAME = "MEMORY.md"
@@ -30,15 +30,15 @@ def files(
 ) -> LocalMirrorFiles:
     """With and without a system that can exchange names."""
     if request.param == "replace":
-        monkeypatch.setattr(mirror_files, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(shared_file, "_exchange", lambda one, other: False)
     return made
 
 
 def test_a_file_is_written_read_and_private(files: LocalMirrorFiles) -> None:
     assert files.read(NAME) is None
-    assert files.replace(NAME, "one\n", None) is None
+    assert files.replace("one\n", None) is None
     assert files.read(NAME) == "one\n"
-    assert files.replace(NAME, "two\n", "one\n") is None
+    assert files.replace("two\n", "one\n") is None
     assert files.read(NAME) == "two\n"
     path = Path(files.folder) / NAME
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -46,16 +46,16 @@ def test_a_file_is_written_read_and_private(files: LocalMirrorFiles) -> None:
 
 
 def test_what_others_wrote_comes_back(files: LocalMirrorFiles) -> None:
-    files.replace(NAME, "one\n", None)
+    files.replace("one\n", None)
     (Path(files.folder) / NAME).write_text("theirs\n")
-    assert files.replace(NAME, "two\n", "one\n") == "theirs\n"
+    assert files.replace("two\n", "one\n") == "theirs\n"
     assert files.read(NAME) == "two\n"
 
 
 def test_what_is_written_into_a_replaced_file_comes_back_once(files: LocalMirrorFiles) -> None:
-    files.replace(NAME, "one\n", None)
+    files.replace("one\n", None)
     with open(Path(files.folder) / NAME, "a") as editor:
-        files.replace(NAME, "two\n", "one\n")
+        files.replace("two\n", "one\n")
         assert files.late() is None
         editor.write("theirs\n")
     assert files.late() == "one\ntheirs\n"
@@ -66,22 +66,22 @@ def test_what_is_written_into_a_replaced_file_comes_back_once(files: LocalMirror
 
 def test_a_file_that_others_write_is_not_settled_at_once(files: LocalMirrorFiles) -> None:
     """One that we wrote is."""
-    assert files.is_settled(NAME)
-    files.replace(NAME, "one\n", None)
-    assert files.is_settled(NAME)
-    before = files.stamp(NAME)
+    assert files.is_settled()
+    files.replace("one\n", None)
+    assert files.is_settled()
+    before = files.stamp()
     path = Path(files.folder) / NAME
     path.write_text("theirs\n")
-    assert files.stamp(NAME) != before
-    assert not files.is_settled(NAME)
+    assert files.stamp() != before
+    assert not files.is_settled()
     os.utime(path, (time.time() - 60,) * 2)
-    assert files.is_settled(NAME)
+    assert files.is_settled()
 
 
 def test_a_file_that_an_editor_made_readable_for_others_is_made_private(
     files: LocalMirrorFiles,
 ) -> None:
-    files.replace(NAME, "one\n", None)
+    files.replace("one\n", None)
     path = Path(files.folder) / NAME
     path.chmod(0o644)
     assert files.read(NAME) == "one\n"
@@ -108,7 +108,7 @@ def test_leftovers_of_a_kill_are_removed_and_files_of_others_are_not(
 def test_a_link_and_a_text_in_another_encoding_are_refused(
     files: LocalMirrorFiles, tmp_path: Path
 ) -> None:
-    files.replace(NAME, "one\n", None)
+    files.replace("one\n", None)
     path = Path(files.folder) / NAME
     path.write_bytes(b"caf\xe9\n")
     with pytest.raises(ValueError, match="utf-8"):
@@ -116,7 +116,7 @@ def test_a_link_and_a_text_in_another_encoding_are_refused(
     path.unlink()
     path.symlink_to(tmp_path / "target")
     with pytest.raises(OSError, match="link"):
-        files.replace(NAME, "two\n", None)
+        files.replace("two\n", None)
     assert not (tmp_path / "target").exists()
 
 
@@ -136,9 +136,9 @@ def test_no_edit_is_lost_in_a_race(made: LocalMirrorFiles) -> None:
     """An editor that replaces the file while we do: each of its texts comes back to us, or is
     what we read."""
     path, count = Path(made.folder) / NAME, 100
-    made.replace(NAME, "start", None)
+    made.replace("start", None)
     made.write("HISTORY.md", "x")
-    if not mirror_files._exchange(path, path.with_name("HISTORY.md")):
+    if not shared_file._exchange(path, path.with_name("HISTORY.md")):
         pytest.skip("the system cannot exchange names")
 
     def edit() -> None:
@@ -155,7 +155,7 @@ def test_no_edit_is_lost_in_a_race(made: LocalMirrorFiles) -> None:
     while editor.is_alive():
         text = made.read(NAME)
         seen.add(text)
-        seen.add(made.replace(NAME, f"ours {len(seen)}", text))
+        seen.add(made.replace(f"ours {len(seen)}", text))
     editor.join()
     seen.add(made.read(NAME))
     assert {f"edit {number}" for number in range(count)} <= seen
@@ -170,7 +170,7 @@ def test_a_kill_while_writing_leaves_an_old_or_a_new_file(tmp_path: Path) -> Non
         "number = 0\n"
         "while True:\n"
         "    number += 1\n"
-        "    files.replace('MEMORY.md', f'{number}\\n' * 1000, None)\n"
+        "    files.replace(f'{number}\\n' * 1000, None)\n"
         "    number == 20 and print('ready', flush=True)\n"
     )
     for _ in range(5):

@@ -10,6 +10,7 @@ import signal
 import socket
 import sqlite3
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from memoryd import places
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.cli import doctor as findings
 from memoryd.cli.main import main
+from memoryd.diagnosis import Patient
 from memoryd.errors import ModelMissing
 from memoryd.ports import Seen
 from memoryd.settings import Config, LlmSettings
@@ -240,7 +242,7 @@ def test_an_index_that_is_missing_is_found(tmp_path: Path, examine: Examine) -> 
 
 def test_a_store_that_was_set_aside_is_told() -> None:
     status: Any = {"store": {"set_aside": ["backups/store.broken-1"]}, "pid": 1, "data_dir": "/x"}
-    (found,) = findings.check_store(findings.Patient(Config(), Path("/x/s"), status))
+    (found,) = findings.check_store(Patient(Config(), Path("/x/s"), status))
     assert found.code == "store_set_aside"
     assert "rm -r" in found.hint
 
@@ -258,7 +260,7 @@ def test_a_store_that_the_daemon_complains_of_is_told() -> None:
     trouble = {"code": "store_unavailable", "message": "It is gone.", "hint": "Look."}
     status: Any = {"store": {"error": trouble}, "pid": 1, "data_dir": "/x"}
     config: Any = SimpleNamespace(memory=SimpleNamespace(path=Path("/x")))
-    (found,) = findings.check_store(findings.Patient(config, Path("/s"), status))
+    (found,) = findings.check_store(Patient(config, Path("/s"), status))
     assert (found.code, found.hint) == ("store_unavailable", "Look.")
 
 
@@ -361,6 +363,21 @@ def test_a_broken_client_entry_is_found(data: Path, examine: Examine, tmp_path: 
     assert examine(data)["healthy"]
 
 
+def test_broken_hooks_of_a_client_are_found(data: Path, examine: Examine, tmp_path: Path) -> None:
+    """An installation was moved or removed: hooks fail in silence, so nobody else would tell."""
+    file = tmp_path / ".codex" / "hooks.json"
+    file.parent.mkdir()
+    command = f"{sys.executable} -I -S /nowhere/memoryd/hook/run.py stop --client codex"
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+    file.write_text(json.dumps({"hooks": hooks}))
+    found = examine(data)
+    assert codes(found) == ["client_hooks_broken"]
+    assert "/nowhere/memoryd/hook/run.py" in found["faults"][0]["message"]
+    assert found["faults"][0]["try"] == "memoryd setup codex"
+    file.write_text('{"hooks": {"Stop": memoryd')
+    assert codes(examine(data)) == ["client_config_invalid"]
+
+
 def test_a_repair_that_fails_is_no_repair(
     data: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,6 +406,6 @@ def test_the_language_model_is_named_and_its_trouble_told(
     status: Any = {"llm_trouble": "The language model did not answer in time."}
     monkeypatch.setenv("NO_SUCH_KEY", "sk-private")
     config = Config(llm=LlmSettings(url="http://one", key_env="NO_SUCH_KEY"))
-    patient = findings.Patient(config, data / "s", status)
+    patient = Patient(config, data / "s", status)
     (fault,) = findings.check_language(patient)
     assert (fault.code, fault.message) == ("llm_failed", status["llm_trouble"])

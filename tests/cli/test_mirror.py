@@ -192,3 +192,34 @@ def test_a_secret_in_imported_text_is_masked(daemon: Daemon, tmp_path: Path, run
     file.write_text(f"The key is {key}.\n")
     run(daemon, "import", str(file))
     assert not any(key in text for text in memories(daemon))
+
+
+def test_a_block_is_added_shown_and_taken_out(daemon: Daemon, run: Any, tmp_path: Path) -> None:
+    """A link that the person names means the file that it leads to; trouble is in every view."""
+    daemon.tool("store_memory", content="The dock is in the kitchen.")
+    path, link = tmp_path / "AGENTS.md", tmp_path / "CLAUDE.md"
+    path.write_text("Mine.\n")
+    link.symlink_to("AGENTS.md")
+    said = run(daemon, "mirror", "--block", str(link))
+    assert f"Block in {os.path.realpath(path)}: 1 fact" in said
+    assert "- The dock is in the kitchen." in path.read_text()
+    assert "AGENTS.md: 1 fact" in run(daemon, "status")
+    assert json.loads(run(daemon, "mirror", "--json"))["blocks"][0]["trouble"] is None
+    whole = path.read_text()
+    path.write_text(whole.replace("memoryd:end", "memoryd-end"))
+    assert "do not enclose exactly one block" in run(daemon, "mirror", "--now", fails=1)
+    assert "do not enclose exactly one block" in run(daemon, "status")
+    path.write_text(whole)
+    run(daemon, "mirror", "--now")
+    run(daemon, "mirror", "--no-block", str(link))
+    assert path.read_text() == "Mine.\n"
+    assert link.is_symlink()
+    assert "block_unknown" in run(daemon, "mirror", "--no-block", str(path), "--json", fails=1)
+
+
+def test_a_block_is_refused_where_it_would_be_run(daemon: Daemon, run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "start.sh"
+    path.write_text("echo mine\n")
+    assert "not a file of instructions" in run(daemon, "mirror", "--block", str(path), fails=1)
+    assert "--project needs --block" in run(daemon, "mirror", "--project", "x", fails=2)
+    assert path.read_text() == "echo mine\n"

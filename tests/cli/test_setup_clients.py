@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from memoryd.cli.main import main
-from memoryd.setup.clients import BY_NAME, CLIENTS, USER, Client
+from memoryd.setup.clients import BY_NAME, CLIENTS, USER
 from tests.processes import environment
 
 Capture = pytest.CaptureFixture[str]
@@ -50,6 +50,10 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr("memoryd.cli.setup._at_terminal", lambda: True)
 
 
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize("name", [client.name for client in CLIENTS])
 def test_a_client_is_set_up_once_and_removed(name: str, home: Path, capsys: Capture) -> None:
     assert main(["setup", name, "--print"]) == 0
@@ -61,14 +65,17 @@ def test_a_client_is_set_up_once_and_removed(name: str, home: Path, capsys: Capt
     said, note = capsys.readouterr()
     assert said.startswith("Added memoryd to ")
     assert "was not found on this machine" in note
-    [file] = [path for path in home.rglob("*") if path.is_file()]
-    written = file.read_bytes()
+    has_hooks = BY_NAME[name].hook_edit((), USER, Path()) is not None
+    assert ("Added the hooks of memoryd to " in said) == has_hooks
+    written = files(home)
     assert main(["setup", name]) == 0
-    assert "Nothing was changed." in capsys.readouterr().out
-    assert file.read_bytes() == written
+    assert capsys.readouterr().out.count("Nothing was changed.") == 1 + has_hooks
+    assert files(home) == written
     assert main(["setup", name, "--remove"]) == 0
-    assert capsys.readouterr().out.startswith("Removed the entry 'memoryd' of ")
-    assert not file.exists()
+    said = capsys.readouterr().out
+    assert said.startswith("Removed the entry 'memoryd' of ")
+    assert ("Removed the hooks of memoryd from " in said) == has_hooks
+    assert files(home) == {}
     assert main(["setup", name, "--remove"]) == 0
     assert "does not have memoryd" in capsys.readouterr().out
 
@@ -106,11 +113,13 @@ def test_what_is_written_starts_without_any_environment(home: Path, tmp_path: Pa
 
 def test_a_project_gets_its_own_file(home: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["setup", "claude-code", "--project"]) == 0
-    assert "do not share the file" in capsys.readouterr().err
+    settings = tmp_path / ".claude" / "settings.json"
+    assert f"do not share {tmp_path / '.mcp.json'} and {settings} " in capsys.readouterr().err
     assert (tmp_path / ".mcp.json").exists()
+    assert settings.exists()
     assert os.listdir(home) == []
     assert main(["setup", "claude-code", "--project", "--remove"]) == 0
-    assert not (tmp_path / ".mcp.json").exists()
+    assert os.listdir(tmp_path) == ["home"]
     assert main(["setup", "windsurf", "--project"]) == 2
     assert "for all projects only" in capsys.readouterr().err
     assert main(["setup", "cursor", "--project", "--user"]) == 2
@@ -168,19 +177,22 @@ def test_json_says_what_was_done(home: Path, capsys: Capture) -> None:
     file = home / ".cursor" / "mcp.json"
     file.write_text("{}")
     assert main(["setup", "cursor", "--json", "--print"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["action"], found["backup"]) == ("added", None)
-    assert MEMORYD in found["diff"]
+    found = json.loads(capsys.readouterr().out)["changes"]
+    assert [(each["action"], each["backup"]) for each in found] == [("added", None)] * 2
+    assert MEMORYD in found[0]["diff"]
+    assert "run.py" in found[1]["diff"]
     assert main(["setup", "cursor", "--json"]) == 0
     backup = f"{file}.memoryd-backup"
     change = {"file": str(file), "name": "memoryd", "action": "added", "backup": backup}
-    expected: dict[str, Any] = {"client": "cursor", "scope": "user", "changes": [change]}
+    hooks = {"file": str(home / ".cursor" / "hooks.json"), "name": "hooks", "action": "added"}
+    changes = [change, {**hooks, "backup": None}]
+    expected: dict[str, Any] = {"client": "cursor", "scope": "user", "changes": changes}
     assert json.loads(capsys.readouterr().out) == expected
     assert main(["setup", "cursor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changes"][0]["action"] == "unchanged"
 
 
-@pytest.mark.parametrize("flag", ["--print", "--remove", "--force", "--project", "--user"])
+@pytest.mark.parametrize("flag", [*"--print --remove --force --project --user --no-hooks".split()])
 def test_flags_of_a_client_need_one(flag: str, capsys: Capture) -> None:
     assert main(["setup", flag]) == 2
     assert f"{flag} needs a client." in capsys.readouterr().err
@@ -243,24 +255,120 @@ def test_faults_are_shown(home: Path, capsys: Capture) -> None:
     assert "nothing is wrong" not in said
 
 
-def test_a_client_may_need_two_changes_in_one_file(
+def test_entry_and_hooks_of_one_file_are_written_together(home: Path, capsys: Capture) -> None:
+    """Gemini CLI has both in its settings: one backup, from before both, which comes back."""
+    file = home / ".gemini" / "settings.json"
+    file.parent.mkdir()
+    before = '{\n  "a": 1, // one\n  "mcpServers": {},\n  "hooks": {"AfterTool": []}\n}\n'
+    file.write_text(before)
+    assert main(["setup", "gemini"]) == 0
+    assert capsys.readouterr().out.count("as it was before: ") == 1
+    assert Path(f"{file}.memoryd-backup").read_text() == before
+    assert main(["setup", "gemini"]) == 0
+    assert capsys.readouterr().out.count("Nothing was changed.") == 2
+    assert main(["setup", "gemini", "--remove"]) == 0
+    assert files(home) == {file: before.encode()}
+
+
+def test_a_fault_in_one_file_changes_neither(home: Path, capsys: Capture) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"hooks": []}')
+    assert main(["setup", "claude-code"]) == 1
+    said = capsys.readouterr()
+    assert f"Error: {settings}: hooks is not an object." in said.err
+    assert "--no-hooks" in said.err
+    assert files(home) == {settings: b'{"hooks": []}'}
+    settings.write_text("{}")
+    settings.chmod(0o400)
+    assert main(["setup", "claude-code"]) == 1
+    assert "is read-only" in capsys.readouterr().err
+    assert files(home) == {settings: b"{}"}
+    assert main(["setup", "claude-code", "--no-hooks"]) == 0
+    assert settings.read_text() == "{}"
+    assert (home / ".claude.json").exists()
+
+
+def test_the_hooks_speak_to_the_same_daemon(home: Path, tmp_path: Path) -> None:
+    """By absolute paths, which may have blanks; nothing of the environment is needed."""
+    (tmp_path / "c.yaml").write_text("")
+    flags = ["--data-dir", "my memories", "--config", "c.yaml"]
+    assert main(["setup", "codex", *flags]) == 0
+    hooks = json.loads((home / ".codex" / "hooks.json").read_text())["hooks"]
+    words = shlex.split(hooks["Stop"][0]["hooks"][0]["command"])
+    config, data = str(tmp_path / "c.yaml"), str(tmp_path / "my memories")
+    assert words[0] == sys.executable
+    assert Path(words[3]).is_file()
+    assert words[4:] == ["--config", config, "--data-dir", data, "stop", "--client", "codex"]
+    done = subprocess.run(
+        words, env={}, cwd="/", input=b"{}", capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_hooks_of_another_installation_are_replaced_those_by_hand_only_by_force(
+    home: Path, capsys: Capture
+) -> None:
+    file = home / ".codex" / "hooks.json"
+    file.parent.mkdir()
+    moved = "/old/python -I -S /old/memoryd/hook/run.py stop --client codex"
+    for command, code in ((moved, 0), ("memoryd hook stop", 1)):
+        hook = {"type": "command", "command": command}
+        file.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
+        assert main(["setup", "codex"]) == code
+        assert (command in file.read_text()) == bool(code)
+    assert "Codex has other hooks of memoryd in " in capsys.readouterr().err
+    assert main(["setup", "codex", "--remove"]) == 1
+    assert main(["setup", "codex", "--remove", "--force"]) == 0
+    assert not file.exists()
+
+
+def test_the_plugin_has_the_hooks_already(home: Path, capsys: Capture) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    enabled = '{"enabledPlugins": {"memoryd@memoryd": true}}'
+    settings.write_text(enabled)
+    for words in (["--print"], []):
+        assert main(["setup", "claude-code", *words]) == 0
+        said = capsys.readouterr()
+        assert f"The plugin of memoryd is enabled in {settings}." in said.err
+        assert "hooks of memoryd" not in said.out
+    assert settings.read_text() == enabled
+
+
+def test_vscode_gets_hooks_in_a_project_unless_it_runs_those_of_claude_code(
+    home: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / ".github" / "hooks" / "memoryd.json"
+    assert main(["setup", "vscode"]) == 0
+    assert "VS Code has hooks for a project only: " in capsys.readouterr().err
+    assert main(["setup", "vscode", "--project"]) == 0
+    assert file.exists()
+    assert main(["setup", "vscode", "--project", "--remove"]) == 0
+    assert not file.exists()
+    assert main(["setup", "claude-code"]) == 0
+    capsys.readouterr()
+    assert main(["setup", "vscode", "--project"]) == 0
+    settings = home / ".claude" / "settings.json"
+    assert f"VS Code also runs the hooks of memoryd in {settings}" in capsys.readouterr().err
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_client_without_our_hooks_is_offered_them(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """Both are made, and the backup is from before the first."""
-    file = home / ".cursor" / "mcp.json"
-    file.parent.mkdir()
-    file.write_text('{"a": 1}')
-    client = BY_NAME["cursor"]
-    [server] = client.edits((MEMORYD, "mcp"), USER, Path())
-    hook = replace(server, path=("hooks", "memoryd"), value={"command": MEMORYD, "args": ["mcp"]})
-    monkeypatch.setattr(Client, "edits", lambda *_: [server, hook])
-    assert main(["setup", "cursor"]) == 0
-    assert list(json.loads(file.read_text())) == ["a", "mcpServers", "hooks"]
-    assert Path(f"{file}.memoryd-backup").read_text() == '{"a": 1}'
-    assert main(["setup", "cursor"]) == 0
-    assert capsys.readouterr().out.count("Nothing was changed.") == 2
-    assert main(["setup", "cursor", "--remove"]) == 0
-    assert file.read_text() == '{"a": 1}'
+    assert main(["setup", "codex", "--no-hooks"]) == 0
+    file = home / ".codex" / "hooks.json"
+    assert not file.exists()
+    capsys.readouterr()
+    answer(monkeypatch, "yes\n")
+    assert main(["setup"]) == 0
+    said = capsys.readouterr().out
+    assert "has memoryd; to add its hooks: memoryd setup codex\n" in said
+    assert f"Add the hooks of memoryd to Codex ({file})?" in said
+    assert "approved" in said
+    assert file.exists()
 
 
 def test_setup_of_a_client_starts_no_daemon_and_loads_no_model(home: Path) -> None:

@@ -309,7 +309,6 @@ def test_a_damaged_file_is_refused_with_its_line_and_changes_nothing(
         b"": "line 1: the file is empty",
         b"hello\n": "line 1: it is not JSON",
         b"[]\n": "line 1: it is not a JSON object",
-        b'{"a": 1}\n': "line 1: this is not an export or a backup of memoryd",
         b"".join(rows[:-1]): "line 4: the file ends here, before its last line",
         b"".join(rows[:2]) + rows[2][:20]: "line 3: the line has no end",
         b"".join([*rows[:2], b"{oops\n", *rows[3:]]): "line 3: it is not JSON",
@@ -328,6 +327,9 @@ def test_a_damaged_file_is_refused_with_its_line_and_changes_nothing(
     file.write_bytes(newer + b"".join(rows[1:]))
     said = run(two, "import", str(file), fails=1)
     assert said.startswith(f"Error: A newer memoryd wrote {file} (format 2, known: 1)")
+    file.write_bytes(b'{"a": 1}\n')
+    said = run(two, "import", str(file), fails=1)
+    assert said.startswith(f"Error: Nothing that can be imported was recognised in {file}.")
     assert everything(two) == []
 
 

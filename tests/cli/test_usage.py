@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.cli.completion.commands import Command, command_of
 from memoryd.cli.main import main
 from memoryd.cli.options import Parser
 from memoryd.cli.verbs import parser
+from memoryd.cli.verbs.examples import EXAMPLES
 from memoryd.cli.welcome import FIRST
 from memoryd.client.connection import HANDSHAKE_TIMEOUT
 from tests.daemons import ForkedDaemon
@@ -29,8 +32,9 @@ def test_alone_it_shows_what_to_do_first(tmp_path: Path, capsys: Capture) -> Non
     assert main(there) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert "The daemon is not running." in said.out
-    for command in ("memoryd start", "memoryd store", "memoryd search", "memoryd doctor"):
+    assert "The daemon is not running; store and search start it." in said.out
+    assert len(FIRST) == 5
+    for command in ("memoryd setup", "memoryd store", "memoryd search", "memoryd doctor"):
         assert f"\n  {command} " in said.out
     assert "memoryd mcp" in said.out
     assert len(said.out.splitlines()) <= 15
@@ -71,6 +75,10 @@ def test_the_first_screen_names_only_what_there_is() -> None:
     ("words", "sentence", "hint"),
     [
         ("serch tea", "There is no verb 'serch'. Did you mean search?", "memoryd --help"),
+        ("serach tea", "There is no verb 'serach'. Did you mean search?", "memoryd --help"),
+        ("notes raed x", "There is no action 'raed'. Did you mean read?", "notes"),
+        ("notes read x --jsn", "There is no option '--jsn'. Did you mean --json?", "notes read"),
+        ("top --interval 0", "--interval: 0 is not from 0.1 to 3600.", "top"),
         ("remember x", "There is no verb 'remember'.", "memoryd --help"),
         ("search x --limt 3", "There is no option '--limt'. Did you mean --limit?", "search"),
         ("search --limt", "There is no option '--limt'. Did you mean --limit?", "search"),
@@ -141,3 +149,36 @@ def test_a_mistyped_type_is_answered_with_the_nearest(tmp_path: Path, capsys: Ca
         said = capsys.readouterr().err
         assert said.startswith("Error: There is no memory type 'facts'. Did you mean fact?\n")
     assert daemon.stop() == 0
+
+
+def test_every_verb_has_examples_that_work(capsys: Capture) -> None:
+    """Each is what it says: the real parser takes it, as this verb."""
+    for command in command_of(parser()).all():
+        if not command.path:
+            continue
+        found = EXAMPLES[" ".join(command.path)]
+        for line, _ in found:
+            words = shlex.split(re.split(r" [|<>] ", line)[0])
+            start = next(n for n, word in enumerate(words) if word.endswith("memoryd"))
+            given = [word.rstrip(")") for word in words[start + 1 :]]
+            assert parser().parse_args(given).verb == _verb(command)
+    known = {" ".join(command.path) for command in command_of(parser()).all()}
+    assert EXAMPLES.keys() <= known
+    with pytest.raises(SystemExit):
+        main(["search", "--help"])
+    assert "examples:\n  memoryd search" in capsys.readouterr().out
+
+
+def _verb(command: Command) -> object:
+    """The function that a command runs, as its parser says."""
+    part = parser()
+    for name in command.path:
+        part = part.verbs()[name]
+    return part.get_default("verb")
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_a_help_fits_its_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = parser().verbs()["top"].format_help().split("examples:")[0]
+    assert max(map(len, text.splitlines())) <= width

@@ -13,7 +13,10 @@ import pytest
 from memoryd.doors.calls import CallFacts, CallLog
 from memoryd.doors.live import LONG_SECONDS, SHORT_COUNT, Live
 from memoryd.doors.readiness import Readiness
+from memoryd.engine.engine import run_engine
+from memoryd.settings import Config
 from tests.daemons import Daemon, ForkedDaemon
+from tests.ramstore import RamStore
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +187,9 @@ def test_transcript_is_paged_with_archives_in_place(owner: Daemon) -> None:
     assert [item["archived"] for item in said] == [True] * 5 + [False] * 4
     assert said[-1]["in_window"]
     assert page["session"]["state"] == "open"
+    listed = owner.tool("list_sessions", details=True)["sessions"]
+    assert page["session"] in listed
+    assert "state" not in owner.tool("list_sessions")["sessions"][0]
     assert error(owner, "transcript")["code"] == "session_id_missing"
 
 
@@ -279,3 +285,31 @@ async def test_a_watcher_gets_every_sample() -> None:
                 await anyio.lowlevel.checkpoint()
                 clock.now += 10
                 await live.sample()
+
+
+async def test_a_watcher_is_told_of_changes() -> None:
+    """A write makes one `changed` event, with the counts after it."""
+    told: list[dict[str, Any]] = []
+    with anyio.fail_after(20):
+        async with (
+            run_engine(Config(), RamStore(), None, 8) as engine,
+            anyio.create_task_group() as tasks,
+        ):
+            readiness = Readiness()
+            readiness.open(engine)
+            live, watching = Live(readiness, CallLog()), anyio.Event()
+
+            async def watch() -> None:
+                watching.set()
+                async for event, data in live.changes():
+                    assert event == "changed"
+                    told.append(data)
+                    tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            await watching.wait()
+            await anyio.lowlevel.checkpoint()
+            await engine.store("Something new.")
+            revision = engine.censuses.revision
+    (data,) = told
+    assert (data["memories"]["fact"], data["revision"]) == (1, revision)

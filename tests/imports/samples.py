@@ -88,8 +88,9 @@ def memory_files(folder: Path) -> None:
         "# Memory\n\n- [Tests](tests.md) — how to run them\n- The office is in Bonn.\n"
     )
     (folder / "tests.md").write_text(
-        "---\nname: tests\ndescription: how to run tests\nmetadata:\n  type: feedback\n---\n"
-        "Run the tests with two workers.\n"
+        "---\nname: tests\ndescription: how to run tests\nmetadata:\n  node_type: memory\n"
+        "  type: feedback\n  originSessionId: 11111111-2222-4333-8444-555555555555\n"
+        "  modified: 2026-05-04T03:02:01.000Z\n---\nRun the tests with two workers.\n"
     )
 
 
@@ -106,8 +107,8 @@ CHATGPT_HIDDEN = {"is_visually_hidden_from_conversation": True}
 def node(id: str, parent: str | None, role: str, text: str, at: float, **more: Any) -> Any:
     message = {
         "id": id, "author": {"role": role}, "create_time": at,
-        "content": {"content_type": "text", "parts": [text]}, "metadata": {}, **more,
-    }  # fmt: skip
+        "content": {"content_type": "text", "parts": [text]}, "metadata": {},
+    } | more  # fmt: skip
     return {"id": id, "parent": parent, "children": [], "message": message}
 
 
@@ -136,6 +137,35 @@ def chatgpt_conversation(at: float, id: str = "c-1") -> dict[str, Any]:
     }  # fmt: skip
 
 
+def chatgpt_spoken(at: float) -> dict[str, Any]:
+    """A conversation with custom instructions, memories, speech, a file and a citation."""
+    custom = {
+        "content_type": "user_editable_context", "user_profile": "Preface:\n```I keep bees.```",
+        "user_instructions": "Preface:\n```Answer briefly.```",
+    }  # fmt: skip
+    known = {
+        "content_type": "model_editable_context",
+        "model_set_context": "1. [2025-04-01]. Lives in Bonn.\n\n2. [2025-05-02]. Has a dog.",
+    }
+    spoken = {"content_type": "multimodal_text", "parts": [
+        {"content_type": "audio_transcription", "text": "What is this?", "direction": "in"},
+        {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1"},
+        None,
+    ]}  # fmt: skip
+    cited = {"content_type": "text", "parts": ["A bee.\ue200cite\ue202turn0search1\ue201", None]}
+    files = {"attachments": [{"name": "bee.jpg", "size": 3}, {"name": None}]}
+    nodes = [
+        {"id": "root", "parent": None, "children": [], "message": None},
+        node("s-1", "root", "user", "", at, content=custom, metadata=CHATGPT_HIDDEN),
+        node("s-2", "s-1", "assistant", "", at, content=known, create_time=None),
+        node("s-3", "s-2", "user", "", at, content=spoken, metadata=files),
+        node("s-4", "s-3", "assistant", "", at, content=cited, recipient="all"),
+        node("s-5", "s-4", "assistant", "", at, content={"content_type": "text", "parts": None}),
+    ]
+    return {"title": None, "create_time": at, "id": "s", "current_node": "s-5",
+            "mapping": {n["id"]: n for n in nodes}}  # fmt: skip
+
+
 def chatgpt(folder: Path, at: float) -> Path:
     """A zip file with two files of conversations and others."""
     path = folder / "chatgpt.zip"
@@ -158,14 +188,22 @@ def claude(folder: Path, at: float) -> Path:
          "attachments": [{"file_name": "map.txt", "extracted_content": "..."}]},
         {"uuid": "a-2", "sender": "assistant", "text": "Gladly.", "created_at": iso(at + 1)},
         {"uuid": "a-3", "sender": "assistant", "text": "", "created_at": iso(at + 1)},
+        {"uuid": "a-4", "sender": "assistant", "created_at": iso(at + 2), "content": [
+            {"type": "tool_use", "name": "web_search", "input": {}}],
+         "text": "```\nThis block is not supported on your current device yet.\n```"},
+        {"uuid": "a-5", "sender": "human", "text": None, "created_at": iso(at + 3),
+         "content": [{"type": "voice_note", "text": "By train."}], "files": None},
     ]  # fmt: skip
     conversation = {"uuid": "conv-1", "name": "Trip", "created_at": iso(at),
+                    "summary": "They planned a trip.", "updated_at": iso(at + 9),
                     "project": {"uuid": "p-1"}, "chat_messages": messages}  # fmt: skip
     (export / "conversations.json").write_text(json.dumps([conversation], indent=1))
     about = "**Work**\n\nWrites software.\n\n**Home**\n\nHas two cats."
     memories = [{"conversations_memory": about, "project_memories": {"p-1": "Likes trains."}}]
     (export / "memories.json").write_text(json.dumps(memories))
-    project = {"uuid": "p-1", "name": "Travel", "docs": [{"filename": "x", "content": "y"}]}
+    project = {"uuid": "p-1", "name": "Travel", "docs": [{"filename": "x", "content": "y"}],
+               "description": "", "prompt_template": "Prefer trains to planes.",
+               "created_at": iso(at), "updated_at": iso(at)}  # fmt: skip
     (export / "projects" / "p-1.json").write_text(json.dumps(project))
     (export / "users.json").write_text("[]")
     return export
@@ -180,6 +218,34 @@ def mem0_json(folder: Path, at: float) -> Path:
         {"id": "m0-2", "memory": "Lives in Oslo", "created_at": iso(at)},
     ]}))  # fmt: skip
     return path
+
+
+def mem0_history(folder: Path, at: float) -> Path:
+    """The folder `~/.mem0` with the tables of mem0 2.2: a memory that was changed, one that was
+    deleted, one as it was added."""
+    path = folder / "mem0" / "history.db"
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(
+            "CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, "
+            "new_memory TEXT, event TEXT, created_at DATETIME, updated_at DATETIME, "
+            "is_deleted INTEGER, actor_id TEXT, role TEXT);"
+            "CREATE TABLE messages (id TEXT PRIMARY KEY, session_scope TEXT, role TEXT, "
+            "content TEXT, name TEXT, created_at DATETIME);"
+        )
+        was, now = iso(at), iso(at + 5)
+        for event in (
+            ("h1", "m-1", None, "Lives in Oslo", "ADD", was, was, 0, None, "user"),
+            ("h2", "m-2", None, "Gone.", "ADD", was, was, 0, None, "user"),
+            ("h3", "m-1", "Lives in Oslo", "Lives in Bergen", "UPDATE", was, now, 0, None, "user"),
+            ("h4", "m-2", "Gone.", None, "DELETE", None, now, 1, None, None),
+            ("h5", "m-3", None, "Likes green tea", "ADD", was, was, 0, "ann", None),
+        ):
+            marks = ", ".join("?" * 10)
+            database.execute(f"INSERT INTO history VALUES ({marks})", event)
+        database.commit()
+    (path.parent / "config.json").write_text('{"user_id": "x"}')
+    return path.parent
 
 
 def mem0_markdown(folder: Path, at: float) -> Path:
@@ -297,8 +363,9 @@ SAMPLES = {
     "claude-code": Sample(claude_code, facts=3, messages=3, old=1),
     "claude-memory": Sample(claude_memory, facts=2),
     "chatgpt": Sample(chatgpt, facts=2, messages=2, old=2),
-    "claude": Sample(claude, facts=3, messages=2),
+    "claude": Sample(claude, facts=5, messages=3),
     "mem0": Sample(mem0_json, facts=2),
+    "mem0 history": Sample(mem0_history, facts=2),
     "mem0 markdown": Sample(mem0_markdown, facts=2),
     "mcp-memory-service": Sample(memory_service, facts=2),
     "mcp-memory-service json": Sample(memory_service_json, facts=1),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
+import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from memoryd.errors import InvalidInput
 from memoryd.formats import memory_md
 from memoryd.imports import PRODUCTS
-from memoryd.imports.recognise import FORMATS, recognised
+from memoryd.imports.recognise import FORMATS, is_unknown, recognised
 from memoryd.imports.rows import Row, Skipped
 from memoryd.model import FOREIGN_ID
 from tests.imports import samples
@@ -98,6 +102,8 @@ def test_a_transcript_of_claude_code(tmp_path: Path) -> None:
     }  # fmt: skip
     tests = rows["how to run tests\n\nRun the tests with two workers."]
     assert tests.metadata["kind"] == "preference"
+    assert tests.created_at == datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC).timestamp()
+    assert tests.metadata["original_session"] == "11111111-2222-4333-8444-555555555555"
     assert tests.metadata["project"] == "/nowhere/work/app"  # from the transcript
 
 
@@ -145,16 +151,85 @@ def test_chatgpt_shows_what_the_user_saw(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_chatgpt_has_facts_that_a_conversation_began_with_and_speech(tmp_path: Path) -> None:
+    """Each fact once, whatever the number of conversations that began with it. Null in the place of
+    a text, and parts of other kinds, are no fault."""
+    path = tmp_path / "conversations.json"
+    second = samples.chatgpt_spoken(AT + 9) | {"id": "t"}
+    path.write_text(json.dumps([samples.chatgpt_spoken(AT), second]))
+    rows, skipped = read(path)
+    facts = {row.text: row.metadata.get("kind") for row in rows.values() if row.type == "fact"}
+    assert facts == {
+        "I keep bees.": None, "Answer briefly.": "preference", "Lives in Bonn.": None,
+        "Has a dog.": None,
+    }  # fmt: skip
+    assert rows["What is this?\n[attached: bee.jpg]"].metadata["role"] == "user"
+    assert rows["A bee."].metadata["role"] == "assistant"
+    assert not any(found.is_fault for found in skipped)
+    found = [row for row in FORMATS["chatgpt"].read(path) if isinstance(row, Row)]
+    assert sum(row.type == "fact" for row in found) == 4
+
+
 def test_claude_export(tmp_path: Path) -> None:
     rows, skipped = read(samples.claude(tmp_path, AT))
     assert list(rows) == [
-        "Plan a trip.\n[attached: map.txt]", "Gladly.", "**Work**\n\nWrites software.",
-        "**Home**\n\nHas two cats.", "Likes trains.",
+        "They planned a trip.", "Plan a trip.\n[attached: map.txt]", "Gladly.", "By train.",
+        "**Work**\n\nWrites software.", "**Home**\n\nHas two cats.", "Likes trains.",
+        "Prefer trains to planes.",
     ]  # fmt: skip
+    assert rows["They planned a trip."].metadata["kind"] == "session_summary"
     assert rows["Gladly."].session == "conv-1"
-    assert rows["Gladly."].metadata["project"] == "Travel"
-    assert rows["Likes trains."].metadata["project"] == "Travel"
-    assert reasons(skipped) == {"messages without text": 1, "documents of projects": 1}
+    for text in ("Gladly.", "Likes trains.", "Prefer trains to planes."):
+        assert rows[text].metadata["project"] == "Travel"
+    assert reasons(skipped) == {"messages without text": 2, "documents of projects": 1}
+
+
+def test_a_folder_of_several_programs_is_refused_unless_one_is_named(tmp_path: Path) -> None:
+    samples.claude(tmp_path, AT)
+    samples.chatgpt(tmp_path, AT)
+    with zipfile.ZipFile(tmp_path / "chatgpt.zip") as archive:
+        archive.extractall(tmp_path / "gpt")
+    shutil.copy(samples.mem0_history(tmp_path, AT) / "history.db", tmp_path)
+    with pytest.raises(InvalidInput, match=r"mem0.*ChatGPT and a data export of Claude") as told:
+        recognised(tmp_path)
+    assert "--format mem0 or chatgpt or claude" in (told.value.hint or "")
+    found = recognised(tmp_path, "mem0")
+    assert found is not None
+    assert found.path == tmp_path / "history.db"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.png", b"\x89PNG\r\n\x00\x01"),
+        ("a.zip", b"PK\x03\x04\x00"),
+        ("a.json", b'{"settings": {"theme": "dark"}}'),
+        ("a.jsonl", b'{"level": "info"}\n{"level": "info"}\n'),
+        ("a.csv", b"name,age\nAnna,7\n"),
+    ],
+)
+def test_a_file_of_none_of_the_formats_is_unknown(tmp_path: Path, name: str, data: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert is_unknown(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.md", b"# Mine\n\n- An item.\n"),
+        ("CLAUDE.md", b"Use tabs.\n"),
+        ("a.json", b'{"memories": []}'),
+        ("a.json", b'[{"content": "x"}]'),
+        ("a.jsonl", b'{"memoryd": {"version": 1}}\n{"cut'),
+        ("a.json", b'[{"content": "x", "cut'),
+    ],
+)
+def test_a_text_or_an_export_is_not_unknown(tmp_path: Path, name: str, data: bytes) -> None:
+    """Also if it is damaged: then its reader says where."""
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert not is_unknown(path)
 
 
 def test_one_file_of_an_export_is_enough(tmp_path: Path) -> None:
@@ -175,6 +250,14 @@ def test_mem0(tmp_path: Path) -> None:
         "kind": "preference", "tags": ["food"], "related_files": ["a.py"], "project": "kitchen",
         "user_id": "ann", "original_uses": 7, "source": "import", "imported_from": "mem0",
     }  # fmt: skip
+    rows, skipped = read(samples.mem0_history(tmp_path, AT))
+    assert {text: row.id for text, row in rows.items()} == {
+        "Lives in Bergen": "m-1", "Likes green tea": "m-3",
+    }  # fmt: skip
+    moved = rows["Lives in Bergen"]
+    assert moved.created_at == pytest.approx(AT, abs=1e-3)
+    assert moved.updated_at == pytest.approx(AT + 5, abs=1e-3)
+    assert reasons(skipped) == {"memories that were deleted there": 1}
     rows, _ = read(samples.mem0_markdown(tmp_path, AT))
     first = rows["Use Postgres.\n---\nNot MySQL."]
     assert first.metadata["related_files"] == ["a.py", "b.py"]

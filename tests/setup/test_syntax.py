@@ -89,6 +89,55 @@ def test_an_entry_comes_and_goes_and_leaves_every_byte(name: str, text: str) -> 
     assert rules.drop(new, PATH, parents(rules, text)) == text
 
 
+ARRAYS = [
+    "{}",
+    '{"a":1}',
+    '{"list":{"x":[]}}',
+    '{"list": {"x": [1, {"y": [2]}]}, "z": 0}',
+    '{\n  "list": {\n    "x": [\n      {"y": 1}\n    ]\n  }\n}\n',
+    '{\r\n\t"list": {\r\n\t\t"x": [\r\n\t\t\t1\r\n\t\t]\r\n\t}\r\n}',
+    '{\n  "list": {"x": [{\n    "y": 1\n  }]}\n}\n',
+]
+ARRAYS_WITH_COMMENTS = [
+    '{\n  "list": {\n    "x": [\n      1, // one\n      // more\n    ], // end\n  },\n}\n',
+    '{"list": {"x": [1, /* two */ 2,]}}',
+    '{\n  "list": {\n    "x": [\n      // none yet\n    ]\n  }\n}\n',
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("json", text) for text in ARRAYS] + [("jsonc", t) for t in (*ARRAYS, *ARRAYS_WITH_COMMENTS)],
+)
+def test_an_element_of_an_array_comes_and_goes_and_leaves_every_byte(name: str, text: str) -> None:
+    rules = syntax(name)
+    there = (rules.parse(text).get("list") or {}).get("x")
+    path = ("list", "x", len(there or []))
+    new = rules.put(text, path, ENTRY)
+    assert rules.parse(new)["list"]["x"] == [*(there or []), ENTRY]
+    rest = iter(new)
+    assert all(character in rest for character in text)  # only added to
+    assert rules.drop(new, path, 0 if there is None else 2) == text
+    other = rules.put(new, (*path, "command"), "x")
+    assert rules.parse(other)["list"]["x"][-1] == {**ENTRY, "command": "x"}
+
+
+def test_every_element_of_an_array_can_go() -> None:
+    rules = syntax("jsonc")
+    text = '{\n  "x": [\n    1, // one\n    {"a": 2}, // two\n    3 // three\n  ]\n}\n'
+    for place in range(3):
+        left = rules.parse(rules.drop(text, ("x", place), 1))["x"]
+        assert left == [item for at, item in enumerate([1, {"a": 2}, 3]) if at != place]
+    assert rules.parse(rules.drop('{"x": [1], "y": 2}', ("x", 0), 0)) == {"y": 2}
+    assert rules.drop(text, ("x", 3), 0) == text
+
+
+@pytest.mark.parametrize("path", [("x", "a"), ("y", 0), ("x", 0, 0)])
+def test_a_path_that_does_not_fit_is_refused(path: tuple[str | int, ...]) -> None:
+    with pytest.raises(Fault, match=r"an (array|object) is expected here"):
+        syntax("json").put('{"x": [1], "y": {}}', path, ENTRY)
+
+
 @pytest.mark.parametrize(("name", "text"), TEXTS)
 def test_an_entry_is_replaced(name: str, text: str) -> None:
     rules = syntax(name)

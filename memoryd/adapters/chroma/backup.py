@@ -31,7 +31,7 @@ class BackupJob:
         self._source, self._folder, self._keep = source, folder, keep
         self._left = dict.fromkeys(source.memory_ids())
         self._count = len(self._left)
-        self._writer = BackupWriter(folder, source.made_for, source.version, at)
+        self._writer = BackupWriter(folder, source.made_for, source.version, at, self._count)
 
     def before_write(self, ids: Iterable[str]) -> None:
         """Called with the ids of memories that are about to be written or deleted."""

@@ -21,7 +21,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from memoryd.adapters.backup_file import newest_in, write_backup
+from memoryd.adapters.backup_file import listed_in, newest_in, write_backup
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.rows import Found, Row, to_records
 from memoryd.adapters.chroma.worker_client import MAX_TRIES, WorkerClient
@@ -219,6 +219,9 @@ class ChromaStore:
             code="store_in_place",
             hint="Run: memoryd backup",
         )
+
+    async def all_backups(self, folder: Path) -> list[Backup]:
+        return await anyio.to_thread.run_sync(listed_in, folder)
 
     async def newest_backup(self, folder: Path, until: float = math.inf) -> Backup | None:
         found = await anyio.to_thread.run_sync(newest_in, folder, until)

@@ -39,7 +39,13 @@ def add_daemon_verbs(verbs: Verbs) -> None:
     logs.add_argument("-f", "--follow", action="store_true", help="show new lines as they come")
     dashboard = add(verbs, "dashboard", "dashboard:dashboard", "open the page in a browser")
     dashboard.add_argument("--no-browser", action="store_true", help="only print the link")
-    add_json(start, restart, status, stop, logs, dashboard)
+    top = add(verbs, "top", "top:top", "watch calls, latencies and sessions as they happen")
+    top.add_argument("--once", action="store_true", help="one snapshot, as in a pipe")
+    top.add_argument(
+        "--interval", type=values.interval, default=1.0, metavar="SECONDS", help="1 without it"
+    )
+    top.add_argument("--text", action="store_true", help="with the memories stored and found")
+    add_json(start, restart, status, stop, logs, dashboard, top)
 
 
 def add_governing_verbs(verbs: Verbs) -> None:
@@ -129,6 +135,15 @@ def add_store_verbs(verbs: Verbs) -> None:
     action.add_argument(
         "--keep", action="store_true", help="keep the memories whose items are missing"
     )
+    action.add_argument(
+        "--block", metavar="FILE", help="keep a block of facts in FILE, such as AGENTS.md"
+    )
+    action.add_argument("--no-block", metavar="FILE", help="take that block out of FILE again")
+    mirror.add_argument(
+        "--project",
+        metavar="NAME",
+        help='with --block: the project of the facts, "" for none; else that of FILE',
+    )
     add_json(backup, restore, rescue, purge, sweep, mirror)
 
 
@@ -143,7 +158,26 @@ def add_machine_verbs(verbs: Verbs) -> None:
     doctor = add(verbs, "doctor", "doctor:doctor", "find what is wrong and say how to repair it")
     doctor.add_argument("--fix", action="store_true", help="repair what can be repaired")
     version = add(verbs, "version", "start:version", "show the versions of memoryd")
-    add_json(plugin, config, service, doctor, version)
+    shells = add(verbs, "completion", "completion.verb:completion", "print a completion script")
+    shells.add_argument(
+        "shell",
+        nargs="?",
+        choices=("bash", "zsh", "fish"),
+        metavar="SHELL",
+        help="bash, zsh or fish",
+    )
+    shells.add_argument(
+        "--list",
+        choices=("memories", "notes", "projects", "sessions"),
+        metavar="NAMES",
+        help="only print these names, as the scripts do: memories, notes, projects or sessions",
+    )
+    demo = add(verbs, "demo", "demo.verb:demo", "make invented memories to try things on")
+    demo.add_argument(
+        "--memories", type=values.whole, metavar="N", help="more of them, up to 100000"
+    )
+    demo.add_argument("--remove", action="store_true", help="delete the demo with its directory")
+    add_json(plugin, config, service, doctor, version, demo)
 
 
 def add_setup(verbs: Verbs) -> None:
@@ -155,6 +189,9 @@ def add_setup(verbs: Verbs) -> None:
     scope = setup.add_mutually_exclusive_group()
     scope.add_argument("--user", action="store_true", help="for all projects (default)")
     scope.add_argument("--project", action="store_true", help="for the project of this folder only")
+    setup.add_argument(
+        "--no-hooks", action="store_true", help="only the MCP entry, without the client's hooks"
+    )
     setup.add_argument("--force", action="store_true", help="also change an entry that differs")
     add_json(setup)
 

@@ -91,11 +91,12 @@ def add_review(verbs: Verbs) -> None:
         choices=("confirm", "correct", "reject", "flag"),
         metavar="ACTION",
         help="confirm: it is right; correct: --content is right; reject: forget it; flag: review it"
-        " later; without one, show what needs a review",
+        " later; without one, judge with single keys on a terminal, else a list",
     )
     review.add_argument("memory", metavar="ID_OR_NAME", nargs="?")
     review.add_argument("--content", metavar="TEXT", help="the right text; - reads it from stdin")
     review.add_argument("--reason", metavar="TEXT", help="why it should be reviewed")
+    review.add_argument("--list", action="store_true", help="only show them, also on a terminal")
     review.add_argument("--limit", type=values.whole, metavar="N", help="how many on a page")
     review.add_argument("--cursor", metavar="TEXT", help="where the next page begins")
     add_json(review)
@@ -158,6 +159,9 @@ def add_session_verbs(verbs: Verbs) -> None:
         verb.add_argument(
             "--max-tokens", type=values.whole, metavar="N", help="size of the whole answer"
         )
+    log = add(verbs, "chat-log", "chat_log:chat_log", "show a session as a conversation")
+    log.add_argument("session", metavar="SESSION", help="its id or title, or how one begins")
+    log.add_argument("--limit", type=values.count, metavar="N", help="only the last messages")
     working = add(
         verbs, "working-memory", "sessions:working_memory", "show what an agent has in mind"
     )
@@ -170,7 +174,7 @@ def add_session_verbs(verbs: Verbs) -> None:
         (working, "whose; without it, default"),
     ):
         verb.add_argument("--identity", metavar="NAME", help=text)
-    add_json(recall, brief, sessions, listed, read, rename, compact, wake, sleep, working)
+    add_json(recall, brief, sessions, listed, read, rename, compact, wake, sleep, log, working)
 
 
 def add_project_verbs(verbs: Verbs) -> None:

@@ -161,7 +161,7 @@ class Page:
         self.watching += 1
         try:
             yield ": connected\n\n"
-            async for event, data in self._server.house.live.changes():
+            async for event, data in self._server.operations.live.changes():
                 yield f"event: {event}\ndata: {json.dumps(data)}\n\n"
         finally:
             self.watching -= 1

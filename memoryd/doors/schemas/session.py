@@ -34,7 +34,7 @@ WHOLE_MESSAGE = MESSAGE | listed("tools_used metadata")
 MARKER = listed("archive_id archive_name archived_at messages upto")
 FACTS_OF_SESSION = listed(
     "session_id title identity created_at closed_at last_at last_consolidated messages turns "
-    "archives project state"
+    "archives"
 )
 COMPACTED = listed("session_id archived archive_name summary_by kept warnings") | {
     "facts": many(FACT)

@@ -166,6 +166,10 @@ class Index:
         """Every session with a message, and the time of the last one."""
         return self._turns.last_said()
 
+    def sessions(self) -> set[str]:
+        """Every session with a message."""
+        return self._turns.sessions()
+
     def put(self, record: Record, terms: RowTerms | None = None) -> None:
         """Insert or replace a memory. `terms`: of its rows, if the caller has computed them."""
         memory = record.memory

@@ -98,6 +98,10 @@ class Turns:
         """Every session, and the time of its last message."""
         return ((session, places[-1][0]) for session, places in self._sessions.items())
 
+    def sessions(self) -> set[str]:
+        """Every session with a message."""
+        return set(self._sessions)
+
     def of_slots(self, count: int) -> tuple[Numbers, Numbers]:
         """Copies, by slot: the slot before, the slot after; NONE where there is none."""
         return self._slots[0].first(count), self._slots[1].first(count)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from memoryd.engine.index.terms import DENSE, stem
 from memoryd.engine.sessions.titles import COMMON
+from memoryd.fair import paced
 from memoryd.masking.mask import MARK, mask
 
 Floats = NDArray[np.float32]
@@ -29,7 +29,7 @@ MAX_GROUPS = 22
 NO_GROUP = 255  # the code of a point without a label
 ROUNDS = 30  # of k-means
 MAX_TEXTS, MAX_CHARS = 150, 400  # of a group, and characters of each, that are read
-PAUSE_AFTER = 100  # texts, after which other threads get their turn
+BURST = 4  # texts, after which other threads get their turn
 WORDS = 3  # of a label
 LONGEST = 24  # characters of a word; longer ones are data
 LEAST_SHARE = 0.03  # of the texts of a group that must have a word
@@ -123,9 +123,7 @@ class _Group:
     def __init__(self, texts: Sequence[str]) -> None:
         self.in_texts = Counter[str]()
         self._spellings: dict[str, Counter[str]] = {}
-        for number, text in enumerate(texts):
-            if number % PAUSE_AFTER == PAUSE_AFTER - 1:
-                time.sleep(0.001)
+        for text in paced(texts, BURST):
             seen = dict(_words(MASKED.sub(" ", mask(text[:MAX_CHARS]).text)))
             self.in_texts.update(seen.keys())
             for key, word in seen.items():

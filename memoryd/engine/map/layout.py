@@ -32,7 +32,7 @@ NEIGHBOURS = 12  # landmarks around one, to fit its map
 PROPOSERS = 12  # landmarks that are looked at for the place of a point
 SHARPNESS = 8  # power of the nearness of a landmark: vectors of many dimensions are all far apart
 SPREAD = 0.2  # how far from its landmarks a point is moved: less than it differs, or they mix
-CHUNK = 4096  # points that are placed at a time: bounds RAM
+CHUNK = 1024  # points that are placed at a time: bounds RAM
 ITERATIONS, EXAGGERATED, EXAGGERATION = 260, 90, 8.0
 TINY = 1e-9
 

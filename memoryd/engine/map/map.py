@@ -33,6 +33,7 @@ from memoryd.engine.map.labels import (
 )
 from memoryd.engine.map.layout import SAMPLE, Floats, Layout, lay_out
 from memoryd.engine.map.points import (
+    BURST,
     SHOWN,
     Box,
     Drawn,
@@ -45,6 +46,7 @@ from memoryd.engine.map.points import (
 )
 from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput, MemorydError
+from memoryd.fair import paced
 from memoryd.model import Memory, is_expired
 
 log = structlog.get_logger()
@@ -171,17 +173,15 @@ class Map:
         renew, self._renew = self._renew, False
         async with self._parts.gate.passing():
             now = Snapshot.of(self._parts.index, self._parts.clock())
-            take = await self._vectors(now)
-        drawn = await anyio.to_thread.run_sync(self._drawn, now, take, renew)
+            copied = None if now.index.exact else await self._copied(now)
+        drawn = await anyio.to_thread.run_sync(self._drawn, now, copied, renew)
         self._revisions[drawn.revision] = drawn
         while len(self._revisions) > KEPT:
             del self._revisions[next(iter(self._revisions))]
         log.info("map", points=drawn.count, left_out=drawn.left_out, labels=len(drawn.labels))
 
-    async def _vectors(self, now: Snapshot) -> Take:
-        """Reads vectors from RAM, or from a copy if only the store has them."""
-        if now.index.exact:
-            return now.vectors()
+    async def _copied(self, now: Snapshot) -> Take:
+        """Reads a copy of the vectors, where only the store has them."""
         copied = np.zeros((len(now.entries), now.table.dimension), dtype=np.float16)
         async for page in self._parts.store.scan():
             for record in page:
@@ -190,8 +190,9 @@ class Map:
                     copied[slot] = np.mean([passage.vector for passage in record.passages], axis=0)
         return lambda slots: copied[slots].astype(np.float32)
 
-    def _drawn(self, now: Snapshot, take: Take, renew: bool) -> Drawn:
-        """The next revision. Runs on a thread."""
+    def _drawn(self, now: Snapshot, copied: Take | None, renew: bool) -> Drawn:
+        """The next revision. `copied`: vectors that are not in RAM. Runs on a thread."""
+        take = copied or now.vectors()
         slots = np.flatnonzero(now.drawn)
         if not len(slots):
             return self._revised(now, slots, np.zeros((0, 2), dtype=np.float32), ())
@@ -254,7 +255,7 @@ class Map:
             scaled = self._plan.box.scaled(places)
         else:
             of_point, scaled = np.zeros(0, dtype=np.intp), np.zeros((0, 2), dtype=np.uint16)
-        entries = [now.entries[slot] for slot in slots.tolist()]
+        entries = (now.entries[slot] for slot in paced(slots.tolist(), 10 * BURST))
         self._number += 1
         return Drawn(
             revision=f"{self._name}-{self._number}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ from memoryd.engine.index.index import Entry, Index
 from memoryd.engine.index.vectors import FREE, Owners, VectorTable
 from memoryd.engine.map.labels import NO_GROUP, Label
 from memoryd.engine.map.layout import CHUNK, Floats
+from memoryd.fair import paced
 from memoryd.fields import kind_of, project_of
 from memoryd.model import MemoryType
 
@@ -22,7 +22,7 @@ MAGIC = b"MAP1"
 FULL = 65_535  # the largest coordinate
 MARGIN = 0.04  # of the width, on each side: room for points that come later
 MAX_CODE = 65_535
-PAUSE_AFTER = 2_000  # memories, after which other threads get their turn
+BURST = 100  # memories, after which other threads get their turn
 TYPES = tuple(MemoryType)
 SHOWN = Filter(hides_records=True)
 Slots = NDArray[np.intp]
@@ -103,9 +103,7 @@ class Points:
 
     def describe(self, slots: Slots, now: Snapshot) -> None:
         """Fill the columns of these slots, except for their places."""
-        for number, slot in enumerate(slots.tolist()):
-            if number % PAUSE_AFTER == PAUSE_AFTER - 1:
-                time.sleep(0.001)
+        for slot in paced(slots.tolist(), BURST):
             entry = now.entries[slot]
             assert entry is not None
             memory = entry.memory

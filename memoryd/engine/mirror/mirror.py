@@ -167,7 +167,7 @@ class Mirror:
         for _ in range(ROUNDS):
             if late is not None:
                 done += await self._take(late, removals=True)
-            self._stamp = await self._alone(files.stamp, MEMORY)
+            self._stamp = await self._alone(files.stamp)
             text = await self._alone(files.read, MEMORY)
             if self._refusal is not None and text == self._refused and not wait:
                 break  # nobody has corrected it yet
@@ -185,13 +185,13 @@ class Mirror:
         """Whether no program is writing MEMORY.md. One that deletes it may be about to write it
         again, so a missing file counts from the second look on."""
         for number in range(SETTLE_TRIES):
-            missing = await self._alone(files.stamp, MEMORY) is None
+            missing = await self._alone(files.stamp) is None
             was_missing, self._missing = self._missing, missing
             written = bool(self._record and self._record.versions)
             if missing and not was_missing and written:
                 is_settled = False
             else:
-                is_settled = await self._alone(files.is_settled, MEMORY)
+                is_settled = await self._alone(files.is_settled)
             if is_settled or not wait:
                 return is_settled
             if number + 1 < SETTLE_TRIES:
@@ -242,7 +242,7 @@ class Mirror:
             record.add(version, {line.handle: Mark(id, line.check) for id, line in found})
             await self._save(record)
             text = memory_md.render(lines, version)
-            between = await _on_thread(files.replace, MEMORY, text, expected)
+            between = await _on_thread(files.replace, text, expected)
             record.newest = version
             await self._save(record)
             return between
@@ -282,7 +282,7 @@ class Mirror:
         for _ in range(ROUNDS):
             if text is None or (wanted := await _on_thread(cut, text)) == present:
                 return
-            text = await _on_thread(files.replace, MEMORY, wanted, present)
+            text = await _on_thread(files.replace, wanted, present)
             present = wanted
 
     async def run(self) -> None:
@@ -306,7 +306,7 @@ class Mirror:
             if before is None or str(before) != str(exc):
                 log.warning("mirror_failed", error=type(exc).__name__)
             with contextlib.suppress(OSError):  # before it changes again, only time is waited for
-                self._stamp = await self._alone(files.stamp, MEMORY)
+                self._stamp = await self._alone(files.stamp)
             return False
         return True
 
@@ -321,7 +321,7 @@ class Mirror:
     async def _is_edited(self, files: MirrorFiles) -> bool:
         """Whether a person has changed MEMORY.md since the last round."""
         try:
-            return await self._alone(files.stamp, MEMORY) != self._stamp
+            return await self._alone(files.stamp) != self._stamp
         except OSError:
             return False
 

@@ -83,8 +83,10 @@ class Hooks:
             return ""
         session, repeated = session_label(call.session_id), self._is_repeated(call)
         call = replace(call, session_id=session)
-        if not repeated or CLIENTS[call.client].transcript:  # of a transcript nothing comes twice
+        if not repeated:
             self._intake.take(call, project)
+        elif CLIENTS[call.client].transcript:  # of which nothing comes twice, unlike `said`
+            self._intake.take(replace(call, said=""), project)
         if not repeated and not call.in_subagent:
             self._activity.note(session, call)
         if repeated or not call.injects or call.in_subagent:

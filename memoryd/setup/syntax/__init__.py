@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Protocol, cast
 
+Key = str | int  # a number is a place in an array, which only the syntaxes of JSON can edit
+
 
 class Fault(Exception):
     """The text cannot be parsed, or not be edited here."""
@@ -27,10 +29,11 @@ class Syntax(Protocol):
     def parse(self, text: str) -> dict[str, Any]:
         """The value of a text; empty if it has none. Raises Fault."""
 
-    def put(self, text: str, path: Sequence[str], value: dict[str, Any]) -> str:
-        """The text with this value at this path; what is missing on the way is made."""
+    def put(self, text: str, path: Sequence[Any], value: Any) -> str:
+        """The text with this value at this path; what is missing on the way is made. The place
+        after the last of an array adds to it."""
 
-    def drop(self, text: str, path: Sequence[str], keep: int) -> str:
+    def drop(self, text: str, path: Sequence[Any], keep: int) -> str:
         """The text without this key, and without the parents that are empty then. The first `keep`
         parents stay."""
 
@@ -49,8 +52,8 @@ def newline(text: str) -> str:
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
 
 
-def nested(path: Sequence[str], value: dict[str, Any]) -> dict[str, Any]:
-    """The value below these keys."""
+def nested(path: Sequence[Key], value: Any) -> Any:
+    """The value below these keys; below a place, it is the only one of its array."""
     for key in reversed(path):
-        value = {key: value}
+        value = {key: value} if isinstance(key, str) else [value]
     return value

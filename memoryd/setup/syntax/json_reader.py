@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
-from memoryd.setup.syntax import Fault
+from memoryd.setup.syntax import Fault, Key
 
 BLANK = " \t\r\n"
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -17,17 +17,23 @@ LITERALS = {"true": True, "false": False, "null": None}
 
 @dataclass(slots=True)
 class Node:
-    """A value from `start` to `end`; an object has its members."""
+    """A value from `start` to `end`; an object and an array have their members."""
 
     start: int
     end: int
     value: Any
     members: list[Member] | None = None
 
-    def find(self, text: str, key: str) -> Member | None:
-        """The member of this key. Fault if there are two, or this is not an object."""
-        if self.members is None:
-            raise Fault(text, self.start, "an object is expected here")
+    @property
+    def is_object(self) -> bool:
+        return isinstance(self.value, dict)
+
+    def find(self, text: str, key: Key) -> Member | None:
+        """The member of this key, or at this place of an array; None if there is none. Fault if
+        there are two, or this is something else."""
+        if self.members is None or self.is_object != isinstance(key, str):
+            expected = "an object" if isinstance(key, str) else "an array"
+            raise Fault(text, self.start, f"{expected} is expected here")
         found = [member for member in self.members if member.key == key]
         if len(found) > 1:
             raise Fault(text, found[1].start, f"the key {key!r} is there twice")
@@ -36,9 +42,10 @@ class Node:
 
 @dataclass(slots=True)
 class Member:
-    """A key and its value, and where the comma after it is."""
+    """A key and its value, and where the comma after it is. In an array the key is the place, which
+    is not written."""
 
-    key: str
+    key: Key
     start: int
     value: Node
     comma: int | None = None
@@ -117,13 +124,12 @@ class Reader:
         return Node(start, self.at, {m.key: m.value.value for m in members}, members)
 
     def _array(self, start: int) -> Node:
-        items: list[Any] = []
-        comma: int | None = None
+        members: list[Member] = []
         self.at += 1
-        while not self._closes("]", bool(items) and comma is None, bool(items)):
-            items.append(self._value().value)
-            comma = self._comma()
-        return Node(start, self.at, items)
+        while not self._closes("]", bool(members) and members[-1].comma is None, bool(members)):
+            at = self.at
+            members.append(Member(len(members), at, self._value(), self._comma()))
+        return Node(start, self.at, [m.value.value for m in members], members)
 
     def _closes(self, bracket: str, must: bool, after_comma: bool) -> bool:
         """Whether the bracket comes now; then it is read. `must`: nothing else may."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from memoryd.setup.syntax import Fault, nested, newline
+from memoryd.setup.syntax import Fault, Key, nested, newline
 from memoryd.setup.syntax.json_reader import Member, Node, Reader, comment_end
 
 DEFAULT_INDENT = "  "
@@ -17,12 +17,12 @@ LENIENT = True
 def parse(text: str, *, lenient: bool = LENIENT) -> dict[str, Any]:
     """The object of a text; empty if it has none. Raises Fault."""
     root = Reader(text, lenient).read()
-    if root is not None and root.members is None:
+    if root is not None and not root.is_object:
         raise Fault(text, root.start, "an object is expected here")
     return root.value if root else {}
 
 
-def put(text: str, path: Sequence[str], value: dict[str, Any], *, lenient: bool = LENIENT) -> str:
+def put(text: str, path: Sequence[Key], value: Any, *, lenient: bool = LENIENT) -> str:
     """The text with this value at this path."""
     root = Reader(text, lenient).read()
     if root is None:
@@ -39,7 +39,7 @@ def put(text: str, path: Sequence[str], value: dict[str, Any], *, lenient: bool 
     return style.replace(node, value)
 
 
-def drop(text: str, path: Sequence[str], keep: int, *, lenient: bool = LENIENT) -> str:
+def drop(text: str, path: Sequence[Key], keep: int, *, lenient: bool = LENIENT) -> str:
     """The text without this key, and without the parents that are empty then, from `keep` on."""
     root = Reader(text, lenient).read()
     parents: list[tuple[Node, Member]] = []
@@ -65,17 +65,16 @@ class _Style:
         self._one_line = bool(root.members) and "\n" not in text[root.start : root.end]
         self._compact = self._one_line and not re.search(r'":\s', text)
 
-    def insert(self, node: Node, key: str, value: dict[str, Any]) -> str:
-        """The text with one more member at the end of an object."""
-        if node.members is None:
-            raise Fault(self._text, node.start, "an object is expected here")
+    def insert(self, node: Node, key: Key, value: Any) -> str:
+        """The text with one more member at the end of an object or an array."""
+        assert node.members is not None  # it was looked for there
         if not node.members:
             return self._insert_first(node, key, value)
         text, last = self._text, node.members[-1]
         is_inline = "\n" not in text[node.start : node.members[0].start]
         if is_inline:
             space = "" if self._compact else " "
-            piece = space + self._inline({key: value})[1:-1]
+            piece = space + self._inline_member(key, value)
             if last.comma is None:
                 return text[: last.value.end] + "," + piece + text[last.value.end :]
             return text[: last.comma + 1] + piece + "," + text[last.comma + 1 :]
@@ -85,13 +84,12 @@ class _Style:
         piece += "" if last.comma is None else ","
         return head + text[last.value.end : at] + newline(text) + piece + text[at:]
 
-    def _insert_first(self, node: Node, key: str, value: dict[str, Any]) -> str:
+    def _insert_first(self, node: Node, key: Key, value: Any) -> str:
         text, end = self._text, newline(self._text)
         inner = text[node.start + 1 : node.end - 1]
         if self._one_line:
-            return (
-                text[: node.start + 1] + self._inline({key: value})[1:-1] + text[node.start + 1 :]
-            )
+            piece = self._inline_member(key, value)
+            return text[: node.start + 1] + piece + text[node.start + 1 :]
         outer = _indent(text, node.start)
         piece = end + self._member(key, value, outer + self._unit)
         if "\n" in inner:
@@ -99,7 +97,7 @@ class _Style:
         head = text[: node.end - 1].rstrip(" \t")
         return head + piece + end + outer + text[node.end - 1 :]
 
-    def replace(self, node: Node, value: dict[str, Any]) -> str:
+    def replace(self, node: Node, value: Any) -> str:
         """The text with another value in the place of this one."""
         text = self._text
         if "\n" in text[node.start : node.end]:
@@ -108,24 +106,32 @@ class _Style:
             written = self._inline(value)
         return text[: node.start] + written + text[node.end :]
 
-    def _member(self, key: str, value: dict[str, Any], indent: str) -> str:
-        return f"{indent}{_scalar(key)}: {_written(value, self._unit, indent, self._text)}"
+    def _member(self, key: Key, value: Any, indent: str) -> str:
+        name = f"{_scalar(key)}: " if isinstance(key, str) else ""
+        return indent + name + _written(value, self._unit, indent, self._text)
 
-    def _inline(self, value: dict[str, Any]) -> str:
+    def _inline(self, value: Any) -> str:
         separators = (",", ":") if self._compact else (", ", ": ")
         return json.dumps(value, ensure_ascii=False, separators=separators)
 
+    def _inline_member(self, key: Key, value: Any) -> str:
+        return self._inline({key: value} if isinstance(key, str) else [value])[1:-1]
 
-def _written(value: dict[str, Any], unit: str, indent: str, text: str) -> str:
+
+def _written(value: Any, unit: str, indent: str, text: str) -> str:
     """A value in several lines; a list of words in one, as people write it."""
-    lines = ["{"]
-    for index, (key, item) in enumerate(value.items()):
-        comma = "," if index < len(value) - 1 else ""
-        below = indent + unit
-        is_object = isinstance(item, dict) and item
-        said = _written(item, unit, below, text) if is_object else _scalar(item)
-        lines.append(f"{below}{_scalar(key)}: {said}{comma}")
-    return newline(text).join([*lines, indent + "}"]) if value else "{}"
+    below = indent + unit
+    if isinstance(value, dict) and value:
+        brackets = "{}"
+        parts = [f"{_scalar(k)}: {_written(v, unit, below, text)}" for k, v in value.items()]
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        brackets = "[]"
+        parts = [_written(item, unit, below, text) for item in value]
+    else:
+        return _scalar(value)
+    end = newline(text)
+    inner = f",{end}{below}".join(parts)
+    return f"{brackets[0]}{end}{below}{inner}{end}{indent}{brackets[1]}"
 
 
 def _scalar(value: object) -> str:

@@ -81,7 +81,7 @@ def open_mirrored(
     async def never(self: object) -> None: ...
 
     monkeypatch.setattr(mirror.Mirror, "run", never)
-    monkeypatch.setattr(LocalMirrorFiles, "is_settled", lambda self, name: True)
+    monkeypatch.setattr(LocalMirrorFiles, "is_settled", lambda self: True)
     config = Config(
         memory=MemorySettings(path=tmp_path / "data", timezone="Europe/Vienna"),
         embedding=EmbeddingSettings(backend="hash"),

@@ -288,13 +288,13 @@ async def test_an_edit_between_reading_and_writing_is_taken_in(
     plain = LocalMirrorFiles.replace
     raced: list[str] = []
 
-    def racing(self: LocalMirrorFiles, name: str, text: str, expected: str | None) -> str | None:
+    def racing(self: LocalMirrorFiles, text: str, expected: str | None) -> str | None:
         if not raced:
-            raced.append(name)
+            raced.append(text)
             new = folder.path / "editor"
             new.write_text(folder.memory + "- In the last moment.\n")
-            os.replace(new, folder.path / name)
-        return plain(self, name, text, expected)
+            os.replace(new, folder.path / "MEMORY.md")
+        return plain(self, text, expected)
 
     monkeypatch.setattr(LocalMirrorFiles, "replace", racing)
     assert hows(await mirrored.mirror.sync()) == ["added"]
@@ -434,10 +434,10 @@ async def test_no_store_waits_for_a_disk_that_hangs(
     hanging, released = threading.Event(), threading.Event()
     plain = LocalMirrorFiles.replace
 
-    def hang(self: LocalMirrorFiles, name: str, text: str, expected: str | None) -> str | None:
+    def hang(self: LocalMirrorFiles, text: str, expected: str | None) -> str | None:
         hanging.set()
         assert released.wait(60)
-        return plain(self, name, text, expected)
+        return plain(self, text, expected)
 
     monkeypatch.setattr(LocalMirrorFiles, "replace", hang)
     monkeypatch.setattr(mirror, "MAX_ERASE", 0.01)
@@ -465,12 +465,12 @@ async def test_an_edit_in_the_moment_of_a_forget_stays(
     await mirrored.mirror.sync()
     plain, raced = LocalMirrorFiles.replace, list[str]()
 
-    def racing(self: LocalMirrorFiles, name: str, text: str, expected: str | None) -> str | None:
+    def racing(self: LocalMirrorFiles, text: str, expected: str | None) -> str | None:
         if not raced:
-            raced.append(name)
+            raced.append(text)
             lines = [line for line in folder.memory.split("\n") if "parcel" not in line]
             folder.write("\n".join([*lines, "- In the last moment.", ""]))
-        return plain(self, name, text, expected)
+        return plain(self, text, expected)
 
     monkeypatch.setattr(LocalMirrorFiles, "replace", racing)
     await mirrored.forget(gone.memory.id)

@@ -190,6 +190,18 @@ async def test_a_turn_that_looks_like_the_one_before_is_taken_in_too(
     assert [content for role, content in said(engine) if role == "user"] == ["Step 0", "Step 1"]
 
 
+async def test_an_answer_that_two_hooks_report_is_taken_in_once(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """As with the plugin and hooks in the settings: the second finds nothing new to read."""
+    more = (line("user", "Step 1", "u1"), line("assistant", text("Done."), "a1"))
+    stop = call("stop", session_id="5f1c", said="Done.", transcript=transcript(tmp_path, *more))
+    for _ in range(2):
+        await engine.hooks.handle(stop, OWN)
+        await engine.intake.drained()
+    assert said(engine) == [("user", "Step 1"), ("assistant", "Done.")]
+
+
 @pytest.mark.parametrize("off", [{"enabled": False}, {"off_projects": (OWN,)}])
 async def test_hooks_can_be_switched_off(engine: Engine, off: dict[str, Any]) -> None:
     await engine.store(DATABASE, own_project=OWN)

@@ -105,8 +105,10 @@ function changeArguments({ type, pinned, kind, project }) {
   const args = {};
   if (type) args.memory_type = type;
   if (pinned) args.pinned = pinned === "yes";
-  if (kind) args.kind = kind === "-" ? null : kind;
-  if (project?.trim()) args.project = project.trim() === "-" ? null : project.trim();
+  const values = { kind, project: project?.trim() };
+  const cleared = Object.keys(values).filter((key) => values[key] === "-");
+  for (const [key, value] of Object.entries(values)) if (value && value !== "-") args[key] = value;
+  if (cleared.length) args.clear = cleared;
   return args;
 }
 

@@ -36,7 +36,7 @@ export function EditDialog({ memory, onClose, onDone }) {
   <//>`;
 }
 
-function Options({ id, counts = [] }) {
+export function Options({ id, counts = [] }) {
   return html`<datalist id=${id}>${counts.filter(({ value }) => value !== null).map(({ value }) => html`<option key=${value} value=${value} />`)}</datalist>`;
 }
 

@@ -8,14 +8,19 @@ const DAY = 86400000;
 const AGES = { today: 0, week: 7, month: 30, quarter: 90 };
 const FLAGS = ["pinned", "needs_review"];
 const VALUES = ["kind", "project", "tag", "source", "session"];
-export const FILTERS = ["type", ...VALUES, "age", ...FLAGS];
+// Filters that only links set, such as those of the overview: what has one of these keys.
+const MARKS = { stale: "stale_files", deprecated: "deprecated_at" };
+export const FILTERS = ["type", ...VALUES, "age", ...FLAGS, ...Object.keys(MARKS)];
 export const NO_PROJECT = "-"; // in the address: memories of no project
 
 // The arguments of list_memories and search_memories for the filters in the address.
 export function filterArguments(query, now = new Date()) {
   const args = { memory_type: query.type, kind: query.kind, tag: query.tag, source: query.source, session_id: query.session };
-  if (query.project === NO_PROJECT) args.metadata = { project: { $exists: false } };
+  const metadata = {};
+  for (const [name, key] of Object.entries(MARKS)) if (query[name]) metadata[key] = { $exists: true };
+  if (query.project === NO_PROJECT) metadata.project = { $exists: false };
   else args.project = query.project;
+  if (Object.keys(metadata).length) args.metadata = metadata;
   if (query.pinned) args.pinned = true;
   if (query.needs_review) args.needs_review = true;
   if (query.age === "older") args.until = new Date(now - 90 * DAY).toISOString();
@@ -43,6 +48,7 @@ export function FilterBar({ query, known, onChange }) {
       ${VALUES.map((name) => html`<${Select} key=${name} label=${t(`browse.${name}`)} value=${query[name] ?? ""} onChange=${(value) => onChange({ [name]: value })} choices=${choices(name, known, query[name])} />`)}
       <${Select} label=${t("browse.age")} value=${query.age ?? ""} onChange=${(age) => onChange({ age })} choices=${["", ...Object.keys(AGES), "older"].map((age) => [age, t(`browse.age_${age || "any"}`)])} />
       ${FLAGS.map((name) => html`<${Button} key=${name} aria-pressed=${String(Boolean(query[name]))} onClick=${() => onChange({ [name]: query[name] ? "" : "1" })}>${t(`browse.only_${name}`)}<//>`)}
+      ${Object.keys(MARKS).filter((name) => query[name]).map((name) => html`<${Button} key=${name} aria-pressed="true" onClick=${() => onChange({ [name]: "" })}>${t(`overview.${name}`)}<//>`)}
     </div>
   </div>`;
 }

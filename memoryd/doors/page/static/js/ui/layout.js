@@ -28,7 +28,7 @@ export function Layout({ children, wide }) {
   }, []);
   return html`<div class="frame">
     <a class="skip" href="#content" onClick=${skip}>${t("nav.skip")}</a>
-    <div class="topbar"><a class="brand" href=${address("overview")}><${Logo} />memoryd</a><${Button} icon=${open ? "close" : "menu"} kind="quiet menu-button" label=${t("nav.menu")} aria-expanded=${String(open)} onClick=${() => setOpen(!open)} /></div>
+    <header class="topbar"><a class="brand" href=${address("overview")}><${Logo} />memoryd</a><${Button} icon=${open ? "close" : "menu"} kind="quiet menu-button" label=${t("nav.menu")} aria-expanded=${String(open)} onClick=${() => setOpen(!open)} /></header>
     ${open && html`<button class="shade" aria-label=${t("common.close")} onClick=${() => setOpen(false)} />`}
     <${Side} view=${PARENT[view] ?? view} open=${open} />
     <main class="content" id="content" tabindex="-1"><div class=${`inner ${wide ? "wide" : ""}`}>${children}</div></main>

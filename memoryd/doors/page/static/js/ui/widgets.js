@@ -5,10 +5,11 @@ import { exact, relative, t } from "../i18n.js";
 import { Icon } from "./icons.js";
 import { settle, useToasts } from "./state.js";
 
-export function Head({ title, lead, children }) {
+// `tab`: what the browser shows and keeps in its history, where the title is a text of a memory.
+export function Head({ title, tab = title, lead, children }) {
   useEffect(() => {
-    document.title = `${title} – memoryd`;
-  }, [title]);
+    document.title = `${tab} – memoryd`;
+  }, [tab]);
   return html`<header class="view-head"><div><h1 tabindex="-1">${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div><div class="row">${children}</div></header>`;
 }
 

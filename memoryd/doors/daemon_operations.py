@@ -5,43 +5,56 @@ never advertised. Unlike those they are answered while the memories are not open
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from memoryd import __version__
-from memoryd.doors import render
+from memoryd.doors import recent, render
+from memoryd.doors.backups import Backups, Restorer
+from memoryd.doors.checkup import Checkup
 from memoryd.doors.health import Facts, health
 from memoryd.doors.imports import Importing
 from memoryd.doors.live import Live
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.status import Status, store_facts
 from memoryd.engine import checks
-from memoryd.engine.census import Census, Day, Values
+from memoryd.engine.census import Census, Day
 from memoryd.engine.engine import Engine
 from memoryd.fields import KIND, PROJECT, SOURCE
-from memoryd.sanitize import as_data
-from memoryd.settings import MemorySettings
+from memoryd.settings import Config
 
 Arguments = dict[str, Any]
 Call = Callable[[Arguments], Awaitable[Arguments]]
 MAX_VALUES = 30  # of a list of counts
 
 
-class House:
-    """What the daemon knows beside its memories."""
+class DaemonOperations:
+    """Operations on the daemon as a whole, by name."""
 
     def __init__(
-        self, readiness: Readiness, status: Status, settings: MemorySettings | None = None
+        self,
+        readiness: Readiness,
+        status: Status,
+        config: Config | None = None,
+        origins: Mapping[str, str] | None = None,
+        restorer: Restorer | None = None,
     ) -> None:
-        """Without `settings` nothing can be imported."""
+        """`config`: of the daemon; without it nothing can be imported or examined. `origins`: by
+        key, where each setting was set. `restorer`: replaces the store by a backup."""
         self._readiness = readiness
         self._status = status
         self.live = Live(readiness, status.calls)
         self.calls: dict[str, Call] = {"overview": self._overview, "samples": self._samples}
         self.arguments: dict[str, set[str]] = {"overview": set(), "samples": {"since"}}
-        if settings is not None:
-            importing = Importing(settings.path, settings.conversation_days)
+        self.add(recent.NAME, self._recent_calls, recent.ARGUMENTS)
+        if config is not None:
+            is_embedded = config.store.mode == "embedded"
+            backups = Backups(readiness, config.memory.path, restorer if is_embedded else None)
+            checkup = Checkup(readiness, status, config, origins or {})
+            self.calls |= checkup.calls | backups.calls
+            self.arguments |= checkup.arguments | backups.arguments
+            importing = Importing(config.memory.path, config.memory.conversation_days)
             for name, call in importing.calls.items():
                 self.add(name, self._with_engine(call), importing.arguments[name])
 
@@ -55,6 +68,10 @@ class House:
             return await call(await self._readiness.engine(), given)
 
         return calling
+
+    async def _recent_calls(self, given: Arguments) -> Arguments:
+        engine = await self._readiness.engine()
+        return await recent.recent_calls(self._status.calls, engine, given)
 
     async def _overview(self, given: Arguments) -> Arguments:
         """Health, counts, days, and what needs attention."""
@@ -132,20 +149,12 @@ def counts(census: Census) -> Arguments:
             "expired_waiting": census.expired,
         },
         "by_type": dict(census.types),
-        "by_kind": values(census.values[KIND], MAX_VALUES),
-        "by_project": values(projects, MAX_VALUES),
-        "by_source": values(census.values[SOURCE], MAX_VALUES),
+        "by_kind": render.values(census.values[KIND], MAX_VALUES),
+        "by_project": render.values(projects, MAX_VALUES),
+        "by_source": render.values(census.values[SOURCE], MAX_VALUES),
         "remembered": [_day(day) for day in census.remembered],
         "expiring": [_day(day) for day in census.expiring],
     }
-
-
-def values(found: Values, most: int) -> list[Arguments]:
-    """The first values with how many memories have each."""
-    return [
-        {"value": None if value is None else as_data(value), "memories": count}
-        for value, count in found[:most]
-    ]
 
 
 def _day(day: Day) -> Arguments:

@@ -1,0 +1,1 @@
+"""Shell completion: the verbs as data, and a script of them for each shell."""

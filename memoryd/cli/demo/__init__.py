@@ -1,0 +1,1 @@
+"""`memoryd demo`: invented memories, for trying memoryd out and for pictures of it."""

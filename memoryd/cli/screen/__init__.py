@@ -1,0 +1,1 @@
+"""What only a terminal gets: single keys, live views, rendered Markdown. Imported late."""
