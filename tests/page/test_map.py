@@ -376,3 +376,30 @@ def test_a_phone_reads_by_a_tap_without_scrolling_sideways(
             [x, y],
         )
         expect(page.locator(".map-tip a")).to_have_text("Ouvrir")
+
+
+@pytest.mark.slow
+def test_two_fingers_zoom(browser: Browser, daemon: Daemon) -> None:
+    with opened(browser, daemon, "map", size=PHONE) as page:
+        show(page)
+        before = pixels(page, "ink")
+        page.evaluate(
+            """() => {
+            const canvas = document.querySelector(".map-stage canvas");
+            const { left, top, width, height } = canvas.getBoundingClientRect();
+            const send = (name, pointerId, dx) => canvas.dispatchEvent(new PointerEvent(name, {
+                clientX: left + width / 2 + dx, clientY: top + height / 2,
+                pointerType: "touch", pointerId, bubbles: true }));
+            send("pointerdown", 5, -20);
+            send("pointerdown", 6, 20);
+            for (let by = 30; by <= 90; by += 10) send("pointermove", 6, by);
+            send("pointerup", 5, -20);
+            send("pointerup", 6, 90);
+            }"""
+        )
+        page.wait_for_timeout(300)
+        assert pixels(page, "ink") != before
+        expect(page.locator(".map-tip")).to_have_count(0)
+        page.get_by_role("button", name="Show all").click()
+        page.wait_for_timeout(600)
+        assert pixels(page, "ink") == before
