@@ -32,7 +32,7 @@ from scripts.bench.corpus import records, texts
 from scripts.bench.start import fill
 
 VIEWS = {
-    "overview": ".card",
+    "overview": ".gauge",  # cards are there before the answer is
     "browse": ".memory",
     "map": "canvas",
     "sessions": ".card, .empty",

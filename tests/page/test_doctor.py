@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,31 @@ def test_a_repair_that_is_not_due_any_more_says_so(
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Check again").click()
         expect(page.get_by_role("heading", name="No faults found")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_repair_that_deletes_says_how_much(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """After a leap of the clock expired memories are kept until somebody says that it is right."""
+    daemon = ForkedDaemon(tmp_path_factory.mktemp("clock") / "data").start()
+    daemon.store_brief("Gone soon.")
+    assert daemon.stop() == 0
+    times = daemon.folder / "clock.json"
+    before = json.loads(times.read_text())
+    long_ago = before["believed"] - 10 * 86_400
+    times.write_text(json.dumps(before | {"believed": long_ago, "latest": long_ago}))
+    daemon.start()
+    with opened(browser, daemon, "doctor") as page:
+        finding = page.locator("li.finding", has_text="clock_doubted")
+        finding.get_by_role("button", name="Repair").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("1 memory that has expired by it is deleted for good")
+        assert owner(daemon, "overview")["totals"]["expired_waiting"] == 1
+        dialog.get_by_role("button", name="Repair").click()
+        expect(finding).to_have_count(0)
+        assert owner(daemon, "overview")["totals"]["expired_waiting"] == 0
+    assert daemon.stop() == 0, daemon.log.read_text()
 
 
 def restore_from_newest(page: Page) -> None:

@@ -4,7 +4,7 @@ import { html, useState } from "../../vendor/preact-htm.js";
 import { call } from "../api.js";
 import { exact, number, t } from "../i18n.js";
 import { useCall } from "./state.js";
-import { Answer, Button, Dialog, ErrorNotice, TypeChip, useAction } from "./widgets.js";
+import { Answer, Busy, Button, Dialog, ErrorNotice, TypeChip, useAction } from "./widgets.js";
 
 // `onDone` gets the answer of the restore.
 export function RestoreDialog({ backup, onDone, onClose }) {
@@ -18,11 +18,12 @@ export function RestoreDialog({ backup, onDone, onClose }) {
   const foot = html`<${Button} onClick=${onClose}>${t("common.cancel")}<//><button type="submit" class=${`button ${mode === "replace" ? "danger" : "primary"}`} disabled=${!ready}>${action.busy ? t("doctor.restoring") : t(`doctor.do_${mode}`)}</button>`;
   return html`<${Dialog} wide title=${t("doctor.restore_title")} onClose=${onClose} onSubmit=${submit} foot=${foot}>
     <p class="soft text">${exact(backup.created_at)} · <span class="mono">${backup.name}</span></p>
-    <${Answer} of=${asked}>${(found) => html`<${Counts} found=${found} />
+    ${asked.busy && !preview && html`<${Busy} text=${t("doctor.comparing")} />`}
+    ${(preview || asked.error) && html`<${Answer} of=${asked}>${(found) => html`<${Counts} found=${found} />
       <${Modes} found=${found} mode=${mode} onChange=${setMode} />
       ${mode === "replace" && html`<label class="check agree"><input type="checkbox" checked=${agreed} onChange=${(event) => setAgreed(event.target.checked)} /><span>${t("doctor.agree", { n: found.would_be_lost })}</span></label>`}
       <${Some} title=${t("doctor.first_returned")} memories=${found.first_returned} total=${found.would_return} />
-      ${mode === "replace" && html`<${Some} title=${t("doctor.first_lost")} memories=${found.first_lost} total=${found.would_be_lost} />`}`}<//>
+      ${mode === "replace" && html`<${Some} title=${t("doctor.first_lost")} memories=${found.first_lost} total=${found.would_be_lost} />`}`}<//>`}
     ${action.error && html`<${ErrorNotice} error=${action.error} />`}
   <//>`;
 }

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { call } from "../api.js";
-import { t } from "../i18n.js";
+import { hasText, t } from "../i18n.js";
 import { Backups } from "../ui/backups.js";
 import { Copyable } from "../ui/copy.js";
 import { Icon } from "../ui/icons.js";
@@ -44,6 +44,15 @@ function Repair({ text }) {
   return command ? html`<${Copyable} text=${command} />` : html`<span class="grow text">${text}</span>`;
 }
 
+const DELETING = new Set(["clock_doubted"]); // repairs that delete what has expired
+
+// What a repair will do. `expired`: memories that it deletes, if it deletes any.
+function effectOf(code, expired) {
+  const key = `doctor.effect.${code}`;
+  if (!hasText(key)) return t("doctor.repair_lead");
+  return DELETING.has(code) && expired === undefined ? t("common.loading") : t(key, { n: expired });
+}
+
 function RepairDialog({ finding, onRepaired, onClose }) {
   const action = useAction(async () => {
     const done = await call("doctor_repair", { code: finding.code });
@@ -52,8 +61,10 @@ function RepairDialog({ finding, onRepaired, onClose }) {
     onClose();
     onRepaired();
   });
-  return html`<${Confirm} title=${t("doctor.repair_title")} action=${action.busy ? t("doctor.repairing") : t("doctor.repair")} danger=${false} busy=${action.busy} onConfirm=${action.start} onClose=${onClose}>
-    <p>${finding.sentence}</p>${finding.repair && html`<p class="soft text">${finding.repair}</p>`}<p>${t("doctor.repair_lead")}</p>
-    ${action.error && html`<${ErrorNotice} error=${action.error} />`}
+  const isDeleting = DELETING.has(finding.code);
+  const expired = useCall(isDeleting ? "overview" : null);
+  return html`<${Confirm} title=${t("doctor.repair_title")} action=${action.busy ? t("doctor.repairing") : t("doctor.repair")} danger=${isDeleting} busy=${action.busy || (isDeleting && !expired.answer)} onConfirm=${action.start} onClose=${onClose}>
+    <p>${finding.sentence}</p>${finding.repair && html`<div class="soft"><${Repair} text=${finding.repair} /></div>`}<p class=${isDeleting ? "notice warning" : ""}>${effectOf(finding.code, expired.answer?.totals.expired_waiting)}</p>
+    ${(action.error ?? expired.error) && html`<${ErrorNotice} error=${action.error ?? expired.error} />`}
   <//>`;
 }
