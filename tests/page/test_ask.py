@@ -12,6 +12,7 @@ from tests.daemons import Daemon, ForkedDaemon
 from tests.page.browser import CANARIES, PHONE, opened, overflows, owner
 
 DOCK = "The charging dock of the robot is in the laundry room."
+LANTERN = "The lantern of the pier is lit at seven in the evening."
 CACHE = "The cache of the shop is cleared every night."
 
 
@@ -20,10 +21,10 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     running = ForkedDaemon(tmp_path_factory.mktemp("ask") / "data").start()
     owner(running, "store_memory", content=DOCK, metadata={"project": "house/robot"})
     owner(running, "store_memory", content=CACHE, metadata={"project": "shop/web"})
+    owner(running, "add_turn", session_id="s-1", role="assistant", content=LANTERN)
     for number, canary in enumerate(CANARIES):
         text = f"The canary song {number} is {canary}"
-        given = {"project": canary[:60], "name": canary[:40]}
-        owner(running, "store_memory", content=text, metadata={"project": given["project"]})
+        owner(running, "store_memory", content=text, metadata={"project": canary[:60]})
     yield running
     assert running.stop() == 0, running.log.read_text()
 
@@ -45,6 +46,13 @@ def test_an_answer_names_its_sources(browser: Browser, daemon: Daemon) -> None:
         assert "dock" not in page.url
         page.locator(".ask-source.marked a").click()
         expect(page).to_have_url(re.compile("/memory/"))
+
+
+@pytest.mark.slow
+def test_a_message_is_quoted_with_who_said_it(browser: Browser, daemon: Daemon) -> None:
+    with opened(browser, daemon, "ask") as page:
+        ask(page, "When is the lantern of the pier lit?")
+        expect(page.locator(".ask-text")).to_contain_text(f"(assistant) {LANTERN}")
 
 
 @pytest.mark.slow
