@@ -1,4 +1,4 @@
-"""Owner operations on memories that are named one by one: tag, set, forget and export them."""
+"""Owner operations on memories that are named one by one: read, tag, set, forget, export them."""
 
 from __future__ import annotations
 

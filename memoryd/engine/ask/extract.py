@@ -115,7 +115,8 @@ def _best(texts: Sequence[str], near: dict[str, float]) -> str:
 def _said(text: str, memory: Memory) -> str:
     """The text, for a message with who said it, ended as a sentence."""
     speaker = who(memory) if memory.type is MemoryType.CONVERSATION else None
-    whole = f"{speaker}: {text}" if speaker else text
+    # Not "assistant: ...": at the start of a line that would be the delimiter of a chat template.
+    whole = f"({speaker}) {text}" if speaker else text
     return whole if whole.endswith(ENDS) else f"{whole}."
 
 

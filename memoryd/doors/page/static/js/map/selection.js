@@ -8,6 +8,7 @@ import { Busy, Button, ErrorNotice, TypeChip, useAction } from "../ui/widgets.js
 import { PointText } from "./stage.js";
 
 const FIRST = 20; // memories that are listed at once
+const MOST_LISTED = 1000; // memories that Browse gets
 const DIALOGS = { forget: ForgetDialog, tag: TagDialog, export: ExportDialog };
 
 // `selection`: {indexes, title}. The ids of the memories are read when something is done with them.
@@ -16,7 +17,7 @@ export function Selection({ selection, map, reader, onClear }) {
   const [shown, setShown] = useState({ dialog: "", ids: [] });
   const start = useAction(async (dialog) => {
     const ids = await reader.ids(indexes);
-    if (dialog === "browse") go(address("browse"), { state: { ids } });
+    if (dialog === "browse") go(address("browse"), { state: { ids: ids.slice(0, MOST_LISTED), of: ids.length } });
     else setShown({ dialog, ids });
   });
   const close = () => setShown({ dialog: "", ids: [] });
@@ -27,7 +28,7 @@ export function Selection({ selection, map, reader, onClear }) {
   const Shown = DIALOGS[shown.dialog];
   const action = (name, icon, kind = "") => html`<${Button} icon=${icon} kind=${kind} disabled=${start.busy} onClick=${() => start.start(name)}>${t(`map.${name}`)}<//>`;
   return html`<section class="card map-selection" aria-label=${t("map.selection")}>
-    <div class="spread"><h2>${title ?? t("map.selected", { n: indexes.length })}</h2><${Button} kind="quiet" icon="close" label=${t("map.clear")} onClick=${onClear} /></div>
+    <div class="map-head"><h2 class="grow">${title ?? t("map.selected", { n: indexes.length })}</h2><${Button} kind="quiet" icon="close" label=${t("map.clear")} onClick=${onClear} /></div>
     ${title && html`<p class="soft">${t("map.memories", { n: indexes.length })}</p>`}
     <${Types} indexes=${indexes} map=${map} />
     <div class="map-actions">${action("forget", "trash", "danger")}${action("tag", "tag")}${action("export", "download")}${action("browse", "browse")}</div>

@@ -21,9 +21,9 @@ export default function Browse({ place }) {
   const known = useCall("filters");
   const change = (changed) => go(address("browse", "", { ...query, ...changed }), { replace: true, state: { text } });
   const still = useDebounced(text.trim());
-  const [picked, setPicked] = useState(place.state.ids ?? null); // memories that were selected on the map
-  useEffect(() => history.replaceState(picked ? { text: still, ids: picked } : { text: still }, ""), [still, picked]);
-  useEffect(() => { if (still || FILTERS.some((name) => query[name])) setPicked(null); }, [still, JSON.stringify(query)]);
+  const [{ ids: picked = null, of = 0 }, setPicked] = useState(place.state); // memories that were selected on the map
+  useEffect(() => history.replaceState(picked ? { text: still, ids: picked, of } : { text: still }, ""), [still, picked]);
+  useEffect(() => { if (still || FILTERS.some((name) => query[name])) setPicked({}); }, [still, JSON.stringify(query)]);
   const all = useMemories(still, query);
   const some = usePicked(picked);
   const found = picked ? some : all;
@@ -47,7 +47,7 @@ export default function Browse({ place }) {
         <${Tabs} label=${t("browse.shape")} value=${query.shape ?? "list"} onChange=${(shape) => change({ shape: shape === "list" ? "" : shape })} choices=${["list", "timeline"].map((shape) => [shape, t(`browse.${shape}`)])} />
       </div>
     </div>
-    ${picked && html`<${Notice} icon="map">${t("browse.picked", { n: picked.length })} <${Button} kind="small" onClick=${() => setPicked(null)}>${t("browse.picked_clear")}<//><//>`}
+    ${picked && html`<${Notice} icon="map">${t("browse.picked", { n: of })} ${of > picked.length && t("browse.picked_first", { n: picked.length })} <${Button} kind="small" onClick=${() => setPicked({})}>${t("browse.picked_clear")}<//><//>`}
     <${Warnings} warnings=${found.warnings} />
     ${found.error && html`<${ErrorNotice} error=${found.error} onRetry=${found.reload} />`}
     <${Results} found=${found} memories=${memories} text=${still} query=${query} chosen=${chosen} onChoose=${setChosen} />
