@@ -22,7 +22,14 @@ ALIAS = ['alias <svg onload="x">']
 NOTE = 'note <img src=x onerror="x">'
 VIEWS = (
     *("overview", "browse", "browse?shape=timeline", "memory/{memory}", "ask", "map", "sessions"),
-    *("sessions/{session}", "notes", "notes/{note}", "projects", "projects/{project}", "review"),
+    *(
+        "sessions/{session}",
+        "notes",
+        "notes/{note}",
+        "projects",
+        "projects?project={project}",
+        "review",
+    ),
     *("pushes", "teach", "doctor", "settings", "nothing"),
 )
 LOOKS = ((DESKTOP, "light", "en"), (PHONE, "dark", "fr"))
