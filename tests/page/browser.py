@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,3 +90,12 @@ def _bad(kind: str) -> bool:
 def overflows(page: Page) -> bool:
     """Whether the page is wider than its window."""
     return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
+
+
+def eventually(page: Page, holds: Callable[[], bool]) -> None:
+    """Wait for something that is not in the page's HTML."""
+    for _ in range(300):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("it never held")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.daemons import Daemon, ForkedDaemon
-from tests.page.browser import CANARIES, PHONE, opened, overflows, owner
+from tests.page.browser import CANARIES, PHONE, eventually, opened, overflows, owner
 
 TEA = "Ann prefers green tea in the morning"
 BUILD = "The build needs Node 22"
@@ -42,14 +42,6 @@ def texts(daemon: Daemon) -> set[str]:
 def found(daemon: Daemon, content: str) -> Any:
     listed = owner(daemon, "list_memories", limit=100)["memories"]
     return next(memory for memory in listed if memory["content"] == content)
-
-
-def eventually(page: Page, holds: Callable[[], bool]) -> None:
-    for _ in range(300):
-        if holds():
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("it never held")
 
 
 def row(page: Page, text: str) -> Any:

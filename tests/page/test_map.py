@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from memoryd.doors.page.app import TOKEN_HEADER
 from tests.daemons import Daemon, ForkedDaemon
-from tests.page.browser import CANARIES, PHONE, opened, overflows, owner
+from tests.page.browser import CANARIES, PHONE, eventually, opened, overflows, owner
 from tests.page.test_door import Visitor
 
 SIDE = 65_536
@@ -180,10 +180,9 @@ def test_the_map_is_moved_and_read_by_keys(browser: Browser, daemon: Daemon) -> 
         page.locator(".map-stage canvas").focus()
         before = ink(page)
         page.keyboard.press("+")
-        page.wait_for_timeout(600)  # the flight
-        page.keyboard.press("-")
-        page.wait_for_timeout(600)
-        assert ink(page) == before
+        eventually(page, lambda: ink(page) != before)
+        page.keyboard.press("0")
+        eventually(page, lambda: ink(page) == before)
         places = Places(daemon, page)
         x, y = places[0]
         right = round((x - places.box["x"] - places.box["width"] / 2) / STEP)
@@ -201,6 +200,7 @@ def test_the_map_is_moved_and_read_by_keys(browser: Browser, daemon: Daemon) -> 
 def test_wheel_drag_and_buttons_move_the_map(browser: Browser, daemon: Daemon) -> None:
     with opened(browser, daemon, "map") as page:
         show(page)
+        before = ink(page)
         places = Places(daemon, page)
         index = places.free(page)
         x, y = places[index]
@@ -209,7 +209,7 @@ def test_wheel_drag_and_buttons_move_the_map(browser: Browser, daemon: Daemon) -
         page.mouse.move(x + 1, y)  # what is under the mouse stays there
         expect(page.locator(".map-tip .words")).to_have_text(places.points[index]["text"])
         page.get_by_role("button", name="Show all").click()
-        page.wait_for_timeout(600)
+        eventually(page, lambda: ink(page) == before)
         page.mouse.move(x, y)
         expect(page.locator(".map-tip .words")).to_have_text(places.points[index]["text"])
         page.mouse.move(places.box["x"] + 5, places.box["y"] + 5)
@@ -227,8 +227,7 @@ def test_the_legend_filters_and_lives_in_the_address(browser: Browser, daemon: D
         before = ink(page)
         page.get_by_role("button", name=re.compile("^conversation")).click()
         expect(page).to_have_url(re.compile("only=conversation"))
-        page.wait_for_timeout(200)
-        assert 0 < ink(page) < before
+        eventually(page, lambda: 0 < ink(page) < before)
         page.reload()
         show(page)
         assert 0 < ink(page) < before
@@ -303,12 +302,10 @@ def test_forgetting_can_be_undone_until_it_is_committed(browser: Browser, daemon
             selected(page).get_by_role("button", name="Forget").click()
             page.get_by_role("button", name="Forget 4 memories").click()
             page.wait_for_function("() => document.querySelector('.toast')")
-            page.wait_for_timeout(200)
-            assert ink(page) == 0
+            eventually(page, lambda: ink(page) == 0)
             if ends == "undone":
                 page.get_by_role("button", name="Undo").click()
-                page.wait_for_timeout(200)
-                assert ink(page) > 0
+                eventually(page, lambda: ink(page) > 0)
         assert owner(daemon, "list_memories", metadata={"kind": "comet"})["total"] == 4
         page.goto(page.url.partition("?")[0])  # leaving the page commits
         expect(page.locator(".lead")).to_contain_text(f"{ALL} memories")
@@ -330,12 +327,9 @@ def test_a_new_memory_appears_by_itself(browser: Browser, daemon: Daemon) -> Non
 def test_the_map_follows_the_theme(browser: Browser, daemon: Daemon) -> None:
     with opened(browser, daemon, "map", theme="light") as page:
         show(page)
-        light = pixels(page, "corner")
+        assert pixels(page, "corner") > 600
         page.get_by_label("Theme").select_option("dark")
-        page.wait_for_timeout(200)
-        dark = pixels(page, "corner")
-        assert light > 600
-        assert dark < 150
+        eventually(page, lambda: pixels(page, "corner") < 150)
 
 
 @pytest.mark.slow
@@ -382,7 +376,7 @@ def test_a_phone_reads_by_a_tap_without_scrolling_sideways(
 def test_two_fingers_zoom(browser: Browser, daemon: Daemon) -> None:
     with opened(browser, daemon, "map", size=PHONE) as page:
         show(page)
-        before = pixels(page, "ink")
+        before = ink(page)
         page.evaluate(
             """() => {
             const canvas = document.querySelector(".map-stage canvas");
@@ -397,9 +391,7 @@ def test_two_fingers_zoom(browser: Browser, daemon: Daemon) -> None:
             send("pointerup", 6, 90);
             }"""
         )
-        page.wait_for_timeout(300)
-        assert pixels(page, "ink") != before
+        eventually(page, lambda: ink(page) != before)
         expect(page.locator(".map-tip")).to_have_count(0)
         page.get_by_role("button", name="Show all").click()
-        page.wait_for_timeout(600)
-        assert pixels(page, "ink") == before
+        eventually(page, lambda: ink(page) == before)

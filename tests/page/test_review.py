@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.daemons import Daemon, ForkedDaemon
-from tests.page.browser import CANARIES, PHONE, opened, overflows, owner
+from tests.page.browser import CANARIES, PHONE, eventually, opened, overflows, owner
 
 TEXTS = [f"The number {number} is drawn on the wall." for number in range(4)]
 
@@ -38,14 +38,6 @@ def waiting(daemon: Daemon) -> list[str]:
 
 def stored(daemon: Daemon) -> set[str]:
     return {memory["content"] for memory in owner(daemon, "list_memories", limit=100)["memories"]}
-
-
-def eventually(page: Page, holds: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if holds():
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("it never held")
 
 
 def shows(page: Page, text: str, place: str) -> None:

@@ -27,8 +27,9 @@ export function useMap(isHeld) {
         return;
       }
       const isNew = info.revision !== mine.revision;
-      const map = isNew && !isHeld() ? await fetched(info) : null;
+      const found = isNew && !isHeld() ? await fetched(info) : null;
       if (!mine.alive) return;
+      const map = isHeld() ? null : found; // something may have been selected meanwhile
       if (map) mine.revision = info.revision;
       setState((old) => ({ map: map ?? old.map, progress: null, error: null, updating: info.updating }));
       if (info.updating || (isNew && !map)) again(WHILE_UPDATING);
