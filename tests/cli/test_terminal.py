@@ -65,7 +65,7 @@ def test_a_search_loads_nothing_for_terminals(daemon: Daemon) -> None:
     with Terminal([words[0], "-X", "importtime", *words[1:]], environment()) as shown:
         assert shown.end() == 0
     loaded = set(re.findall(r"\| +([\w.]+)", shown.seen))
-    assert "memoryd.cli.memories" in loaded
+    assert "memoryd.client.client" in loaded
     assert not {name for name in loaded if name.split(".")[0] == "rich"}
     assert "memoryd.cli.verbs.examples" not in loaded
 
