@@ -59,6 +59,17 @@ def test_colours_and_relative_times_are_for_people(run: Any, daemon: Daemon) -> 
     assert re.search(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", said)
 
 
+def test_a_search_loads_nothing_for_terminals(daemon: Daemon) -> None:
+    """Not even on one: `rich` is for views and Markdown."""
+    words = command(daemon, "search", "ladder")
+    with Terminal([words[0], "-X", "importtime", *words[1:]], environment()) as shown:
+        assert shown.end() == 0
+    loaded = set(re.findall(r"\| +([\w.]+)", shown.seen))
+    assert "memoryd.client.client" in loaded
+    assert not {name for name in loaded if name.split(".")[0] == "rich"}
+    assert "memoryd.cli.verbs.examples" not in loaded
+
+
 def test_a_narrow_terminal_is_not_overrun(run: Any, daemon: Daemon) -> None:
     run("store", "The ladder " + "is very long " * 20, "--name", "a long name for a ladder")
     with terminal(daemon, "search", "ladder", columns=50) as shown:

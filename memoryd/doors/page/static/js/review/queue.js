@@ -60,7 +60,7 @@ function actionsOf(put) {
       put(id, "rejected");
       toast(t("review.rejected"), {
         undo: () => put(id, "waiting"),
-        commit: ({ last }) => send(id, { action: "reject" }, { last }),
+        commit: () => send(id, { action: "reject" }, { last: true }),
       });
     },
   };

@@ -50,6 +50,7 @@ export function ShortMemory({ memory, children }) {
 // committed stay in the set for a while, until every list has been read again.
 const forgotten = { ids: new Set(), watchers: new Set() };
 const AFTER_COMMIT = 10000;
+const MOST = 1000; // ids of one call
 
 function hide(ids, hidden) {
   ids.forEach((id) => (hidden ? forgotten.ids.add(id) : forgotten.ids.delete(id)));
@@ -71,10 +72,11 @@ export function forgetSoon(ids) {
   hide(ids, true);
   toast(t("memory.forgotten", { n: ids.length }), {
     undo: () => hide(ids, false),
-    commit: async ({ last }) => {
+    isLong: ids.length > MOST,
+    commit: async () => {
       try {
-        for (let from = 0; from < ids.length; from += 1000) {
-          await call("forget_by_ids", { memory_ids: ids.slice(from, from + 1000) }, { last });
+        for (let from = 0; from < ids.length; from += MOST) {
+          await call("forget_by_ids", { memory_ids: ids.slice(from, from + MOST) }, { last: true });
         }
         setTimeout(() => hide(ids, false), AFTER_COMMIT);
       } catch (error) {

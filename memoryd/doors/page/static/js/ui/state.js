@@ -73,7 +73,7 @@ export function useReloadOnChange(reload, wait = 1500) {
 }
 
 // Short messages. `undo` makes a button; `commit` runs when the message goes without it, also when
-// the page is left.
+// the page is left. `isLong`: it is more than one call, which a page that is left cannot finish.
 const toasts = { list: [], watchers: new Set(), next: 1 };
 
 export function useToasts() {
@@ -90,19 +90,20 @@ function show(list) {
   for (const update of toasts.watchers) update(list);
 }
 
-export function toast(text, { undo = null, commit = null, seconds = undo ? 8 : 4 } = {}) {
-  const one = { id: toasts.next++, text, undo, commit };
+export function toast(text, { undo = null, commit = null, isLong = false, seconds = undo ? 8 : 4 } = {}) {
+  const one = { id: toasts.next++, text, undo, commit, isLong };
   one.timer = setTimeout(() => settle(one), seconds * 1000);
   show([...toasts.list, one]);
   return one;
 }
 
-export function settle(one, { undone = false, last = false } = {}) {
+export function settle(one, { undone = false } = {}) {
   if (!toasts.list.includes(one)) return;
   clearTimeout(one.timer);
   show(toasts.list.filter((other) => other !== one));
   if (undone) one.undo?.();
-  else one.commit?.({ last });
+  else one.commit?.();
 }
 
-addEventListener("pagehide", () => toasts.list.forEach((one) => one.commit && settle(one, { last: true })));
+addEventListener("pagehide", () => toasts.list.forEach((one) => one.commit && settle(one)));
+addEventListener("beforeunload", (event) => toasts.list.some((one) => one.isLong) && event.preventDefault());
