@@ -147,7 +147,7 @@ def mempalace_ways(folder: Path) -> list[Way]:
 
 
 def claude_mem_ways(folder: Path) -> list[Way]:
-    """Its package is unpacked, not installed: its dependencies come with Claude Code's set-up."""
+    """Its package is unpacked, and what its plugin needs is installed, as its own set-up does."""
     plugin = folder / "package" / "plugin"
     if not plugin.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -157,6 +157,8 @@ def claude_mem_ways(folder: Path) -> list[Way]:
         subprocess.run(["npm", "--silent", "pack", CLAUDE_MEM], cwd=folder, check=True)
         with tarfile.open(next(folder.glob("claude-mem-*.tgz"))) as file:
             file.extractall(folder, filter="data")
+        needs = ["install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
+        subprocess.run(["npm", "--silent", *needs], cwd=plugin, check=True)
     bun = folder / "node_modules" / ".bin"
     env = {"PATH": f"{bun}:{os.environ['PATH']}"}
     return plugin_ways(CLAUDE_MEM.replace("@", " "), plugin, env)
