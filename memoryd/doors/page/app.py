@@ -106,10 +106,11 @@ class Page:
             return refusal
         ticket = (await _body(request)).get("ticket")
         uid = await anyio.to_thread.run_sync(uid_of, *(request.client or ("", 0)))
+        if uid not in (None, os.getuid()):
+            return _refused(401, NotLoggedIn("This link is for another user of the machine."))
         login = self._logins.redeem(ticket) if isinstance(ticket, str) else None
-        if login is None or uid not in (None, os.getuid()):
-            told = NotLoggedIn("This link was used already, or is too old.")
-            return _refused(401, told)
+        if login is None:
+            return _refused(401, NotLoggedIn("This link was used already, or is too old."))
         answer = _answer({"token": login.token})
         answer.headers["Set-Cookie"] = _cookie(request, login)
         return answer
