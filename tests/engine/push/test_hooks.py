@@ -296,6 +296,21 @@ async def test_an_answer_that_the_transcript_lacks_is_taken_once(
     assert said(engine) == [("user", "Is it done?"), ("assistant", "Yes, it is.")]
 
 
+@pytest.mark.parametrize("answer", ["Yes, it is.", f"The key is AKIA{'Q7' * 8}."])
+async def test_an_answer_that_an_earlier_event_has_read_is_taken_once(
+    engine: Engine, tmp_path: Path, answer: str
+) -> None:
+    """A compaction before the stop reads the answer too; what it says may have been masked."""
+    lines = line("user", "Is it done?", "u1"), line("assistant", text(answer), "a1")
+    file = transcript(tmp_path, *lines)
+    await engine.hooks.handle(call("compact", session_id="5f1c", transcript=file), OWN)
+    await engine.intake.drained()
+    stop = call("stop", session_id="5f1c", transcript=file, said=answer)
+    await engine.hooks.handle(stop, OWN)
+    await engine.intake.drained()
+    assert [role for role, _ in said(engine)] == ["user", "assistant"]
+
+
 async def test_a_restart_before_the_offset_was_written_takes_nothing_twice(
     start: Start, tmp_path: Path
 ) -> None:
