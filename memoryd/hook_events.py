@@ -97,6 +97,7 @@ FIELDS = {
     "tool": ("tool_name", "toolName"),
     "tool_input": ("tool_input", "toolInput"),
     "tool_response": ("tool_response", "toolResponse", "tool_output"),
+    "tool_call": ("tool_use_id", "toolUseId", "tool_call_id"),
     "error": ("error", "tool_error"),
     "transcript": ("transcript_path", "transcriptPath"),
     "said": ("last_assistant_message", "prompt_response", "text"),
@@ -123,7 +124,8 @@ _PATH = re.compile(r"[\w@%+~.-]*(?:/[\w@%+.-]+)+|[\w@%+-]+\.[A-Za-z]\w{0,9}\b")
 class HookInput:
     """What an event says. `client_event`: its name in the client; `transcript`: the file of the
     conversation; `said`: the agent's last message; `files`: paths that a tool call names;
-    `command`: the beginning of one that a tool ran."""
+    `command`: the beginning of one that a tool ran; `tool_call`: the id of the call, if it has
+    one."""
 
     event: str
     client: str
@@ -140,6 +142,7 @@ class HookInput:
     said: str = ""
     in_subagent: bool = False
     command: str = ""
+    tool_call: str = ""
 
     @property
     def injects(self) -> bool:
@@ -187,6 +190,7 @@ def read_input(event: str, client: str, payload: str, cwd: str = "") -> HookInpu
         said=_text(given, "said"),
         in_subagent=bool(_text(given, "agent")),
         command=_command(given),
+        tool_call=_text(given, "tool_call"),
     )
 
 

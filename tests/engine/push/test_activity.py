@@ -20,6 +20,7 @@ READ, EDIT, PLAN = tool("Read"), tool("Edit", files=("a.py",)), tool("ExitPlanMo
 DOCUMENT = tool("Write", files=("docs/plan.md",))
 TEST = tool("Bash", "python -m pytest tests -q")
 FAILED = tool("Bash", "pytest", failed=True, error="1 failed")
+BROKEN = tool("Bash", "python3 run.py", failed=True, error="no such module")
 LIST = tool("Bash", "ls -la")
 LOOK_BACK = call("prompt", prompt="Write a retrospective of this sprint")
 
@@ -36,6 +37,9 @@ LOOK_BACK = call("prompt", prompt="Write a retrospective of this sprint")
         ([EDIT, TEST, TEST], "validate"),
         ([EDIT, FAILED, EDIT], "refine"),
         ([FAILED, READ, EDIT, READ], "refine"),
+        ([BROKEN, READ, EDIT, READ], "refine"),
+        ([EDIT, FAILED, FAILED], "validate"),
+        ([READ, READ, BROKEN], None),
         ([EDIT, FAILED, EDIT, TEST], "validate"),
         ([READ, DOCUMENT, DOCUMENT], "define"),
         ([READ, PLAN, PLAN, DOCUMENT], "define"),
