@@ -82,8 +82,9 @@ CLIENTS = {
         grouped=False,
     ),
 }
-# Tools after which a note is possible: others name no file. Clients without matchers ask for all.
-FILE_TOOLS = "Read|Edit|MultiEdit|Write|NotebookEdit|Bash"
+# Tools that name a file, so that a note is possible, or show the phase of the work. Clients without
+# matchers report all.
+REPORTED_TOOLS = "Read|Grep|Glob|Edit|MultiEdit|Write|NotebookEdit|Bash|ExitPlanMode|TodoWrite"
 # What a client waits for a hook at most, in seconds: more than the hook's own budget.
 TIMEOUTS = {SESSION_START: 5, PROMPT: 3, TOOL: 2, COMPACT: 3, STOP: 3, SESSION_END: 3}
 
@@ -237,7 +238,7 @@ def hooks_block(client: str, command: list[str]) -> dict[str, Any]:
         if not known.grouped:
             hooks[name] = [{"command": one["command"], "timeout": one["timeout"]}]
             continue
-        matcher = {"matcher": FILE_TOOLS} if client == CLAUDE_CODE and event == TOOL else {}
+        matcher = {"matcher": REPORTED_TOOLS} if client == CLAUDE_CODE and event == TOOL else {}
         hooks[name] = [{**matcher, "hooks": [one]}]
     head = {} if known.version is None else {"version": known.version}
     return {**head, "hooks": hooks}
