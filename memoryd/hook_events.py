@@ -82,8 +82,9 @@ CLIENTS = {
         grouped=False,
     ),
 }
-# Tools after which a note is possible: others name no file. Clients without matchers ask for all.
-FILE_TOOLS = "Read|Edit|MultiEdit|Write|NotebookEdit|Bash"
+# Tools that name a file, so that a note is possible, or show the phase of the work. Clients without
+# matchers report all.
+REPORTED_TOOLS = "Read|Grep|Glob|Edit|MultiEdit|Write|NotebookEdit|Bash|ExitPlanMode|TodoWrite"
 # What a client waits for a hook at most, in seconds: more than the hook's own budget.
 TIMEOUTS = {SESSION_START: 5, PROMPT: 3, TOOL: 2, COMPACT: 3, STOP: 3, SESSION_END: 3}
 
@@ -97,6 +98,7 @@ FIELDS = {
     "tool": ("tool_name", "toolName"),
     "tool_input": ("tool_input", "toolInput"),
     "tool_response": ("tool_response", "toolResponse", "tool_output"),
+    "tool_call": ("tool_use_id", "toolUseId", "tool_call_id"),
     "error": ("error", "tool_error"),
     "transcript": ("transcript_path", "transcriptPath"),
     "said": ("last_assistant_message", "prompt_response", "text"),
@@ -123,7 +125,8 @@ _PATH = re.compile(r"[\w@%+~.-]*(?:/[\w@%+.-]+)+|[\w@%+-]+\.[A-Za-z]\w{0,9}\b")
 class HookInput:
     """What an event says. `client_event`: its name in the client; `transcript`: the file of the
     conversation; `said`: the agent's last message; `files`: paths that a tool call names;
-    `command`: the beginning of one that a tool ran."""
+    `command`: the beginning of one that a tool ran; `tool_call`: the id of the call, if it has
+    one."""
 
     event: str
     client: str
@@ -140,6 +143,7 @@ class HookInput:
     said: str = ""
     in_subagent: bool = False
     command: str = ""
+    tool_call: str = ""
 
     @property
     def injects(self) -> bool:
@@ -187,6 +191,7 @@ def read_input(event: str, client: str, payload: str, cwd: str = "") -> HookInpu
         said=_text(given, "said"),
         in_subagent=bool(_text(given, "agent")),
         command=_command(given),
+        tool_call=_text(given, "tool_call"),
     )
 
 
@@ -233,7 +238,7 @@ def hooks_block(client: str, command: list[str]) -> dict[str, Any]:
         if not known.grouped:
             hooks[name] = [{"command": one["command"], "timeout": one["timeout"]}]
             continue
-        matcher = {"matcher": FILE_TOOLS} if client == CLAUDE_CODE and event == TOOL else {}
+        matcher = {"matcher": REPORTED_TOOLS} if client == CLAUDE_CODE and event == TOOL else {}
         hooks[name] = [{**matcher, "hooks": [one]}]
     head = {} if known.version is None else {"version": known.version}
     return {**head, "hooks": hooks}

@@ -13,12 +13,14 @@ in the place of a directory, the error is ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from functools import lru_cache
 from typing import Any
 
 from memoryd.client.client import Client
 from memoryd.client.errors import MemoryToolError
 from memoryd.client.sync_client import SyncClient
 from memoryd.errors import InvalidInput, MemorydError, NotFound
+from memoryd.labels import folded_name, normal_name
 
 ROOT = "/memories"
 MAX_LINES = 999_999
@@ -98,7 +100,7 @@ class AsyncMemoryTool:
         for name in shown:
             inside = sum(size for file, size in sizes.items() if _is_below(file, name))
             size, mark = (sizes[name], "") if name in sizes else (inside, "/")
-            lines.append(f"{_size(size)}\t{path.rstrip('/')}{name[len(place) :]}{mark}")
+            lines.append(f"{_size(size)}\t{path.rstrip('/')}{_inside(name, place)}{mark}")
         head = f"Here're the files and directories up to {DEPTH} levels deep in {path}, "
         return "\n".join([f"{head}excluding hidden items:", *lines])
 
@@ -169,7 +171,7 @@ class AsyncMemoryTool:
         if _is_below(target, place):
             raise MemoryToolError(f"Cannot rename {old} into itself")
         for name in below:
-            await self._notes.rename(name, target + name[len(place) :])
+            await self._notes.rename(name, target + _inside(name, place))
         return f"Successfully renamed {old} to {new}"
 
     async def _files(self) -> list[str]:
@@ -178,7 +180,7 @@ class AsyncMemoryTool:
         after: int | None = None
         while True:
             page = (await self._notes.list(kind=KIND, after=after))["notes"]
-            found += [note["name"] for note in page if _is_below(note["name"], ROOT)]
+            found += [note["name"] for note in page if note["name"].startswith(f"{ROOT}/")]
             if not page or page[-1]["seq"] == after:
                 return sorted(found, key=lambda path: path.split("/"))
             after = page[-1]["seq"]
@@ -186,7 +188,7 @@ class AsyncMemoryTool:
     async def _at(self, place: str) -> list[str]:
         """The file at this path, or the files below it."""
         files = await self._files()
-        return [file for file in files if file == place or _is_below(file, place)]
+        return [file for file in files if _key(file) == _key(place) or _is_below(file, place)]
 
     async def _text(self, place: str) -> str | None:
         """The text of a file; None if there is none at this path."""
@@ -253,12 +255,13 @@ async def _result(
 
 
 def _place(path: str) -> str:
-    """The path without what is not needed in it. Raises MemoryToolError if it leads out of the
-    root."""
-    if path != ROOT and not _is_below(path, ROOT):
+    """The path as the name of a note, without what is not needed in it. Raises MemoryToolError if
+    it leads out of the root."""
+    name = normal_name(path)  # first: it makes plain dots and slashes of some other characters
+    if name != ROOT and not name.startswith(f"{ROOT}/"):
         raise MemoryToolError(f"Path must start with {ROOT}, got: {path}")
     parts: list[str] = []
-    for part in path[len(ROOT) :].split("/"):
+    for part in name[len(ROOT) :].split("/"):
         if part == ".." and not parts:
             raise MemoryToolError(f"Path {path} would escape {ROOT} directory")
         if part == "..":
@@ -268,8 +271,19 @@ def _place(path: str) -> str:
     return "/".join([ROOT, *parts])
 
 
+@lru_cache(maxsize=4096)
+def _key(path: str) -> str:
+    """What the paths of one file have in common: case and accents make no difference in names."""
+    return folded_name(path)
+
+
 def _is_below(path: str, directory: str) -> bool:
-    return path.startswith(f"{directory}/")
+    return _key(path).startswith(f"{_key(directory)}/")
+
+
+def _inside(path: str, directory: str) -> str:
+    """The part of a path after its directory, whose spelling may differ from the given one."""
+    return "".join(f"/{part}" for part in path.split("/")[directory.count("/") + 1 :])
 
 
 def _missing(path: str) -> str:
@@ -282,11 +296,12 @@ def _listed(directory: str, files: list[str]) -> list[str]:
     for file in files:
         if not _is_below(file, directory):
             continue
-        parts = file[len(directory) + 1 :].split("/")
+        parts = _inside(file, directory)[1:].split("/")
         for depth in range(1, min(len(parts), DEPTH) + 1):
             if any(part.startswith(".") for part in parts[:depth]):
                 break
-            found["/".join([directory, *parts[:depth]])] = None
+            rest = len(parts) - depth
+            found[file.rsplit("/", rest)[0]] = None
     return sorted(found, key=lambda path: path.split("/"))
 
 

@@ -21,7 +21,8 @@ from memoryd.imports.text_files import opened, time_of, whole_text
 
 NAME = "mem0"
 KEYS = ("results", "memories", "records")
-HEAD = {"id", "created_at", "categories"}  # what the head of each block of the Markdown file has
+HEAD = {"id", "created_at"}  # what the head of each block of the Markdown file has
+RECOGNISED_BY = "categories"  # what the head of some block has, and no other format
 ENDINGS = (".md", ".markdown")
 FILE, TABLE = "history.db", "history"
 COLUMNS = (
@@ -37,7 +38,9 @@ def fits(path: Path) -> bool:
         return False
     if path.suffix.lower() in ENDINGS:
         text = whole_text(path, named=True)
-        return not isinstance(text, Skipped) and any(True for _ in _blocks(text))
+        return not isinstance(text, Skipped) and any(
+            RECOGNISED_BY in head for _, head, _ in _blocks(text)
+        )
     with opened(path, named=True) as file:
         first = first_item(file, path.name, KEYS)
     return isinstance(first, dict) and isinstance(first.get("memory"), str) and "id" in first

@@ -217,6 +217,29 @@ def test_what_the_model_gets_wrong_is_told(
         tool.call(given)
 
 
+def test_case_accents_and_spaces_at_the_ends_make_no_difference(tool: MemoryTool) -> None:
+    """As with all notes: what a view finds by another spelling can be renamed and deleted by it."""
+    tool.call(create(f"{ROOT}/Caf\u00e9/Plan.md", "Build."))
+    assert tool.call(view(f"{ROOT}/cafe\u0301")).endswith(f"6B\t{ROOT}/cafe\u0301/Plan.md")
+    assert tool.call(view(f"{ROOT}/cafe/plan.md ")).endswith("1\tBuild.")
+    tool.call(rename(f"{ROOT}/cafe", f"{ROOT}/bar"))
+    assert tool.call(delete(f"{ROOT}/BAR/PLAN.md")).endswith("PLAN.md")
+    with pytest.raises(MemoryToolError, match="already exists"):
+        tool.call(create(f"{ROOT}/ ", "nameless"))
+    assert tool.call(view(ROOT)).endswith(f"0B\t{ROOT}")
+
+
+@pytest.mark.parametrize("dots", ["\u2024\u2024", "\uff0e\uff0e", "\u2025", "x/\u2025\uff0f.."])
+def test_characters_that_stand_for_dots_and_slashes_do_not_lead_out(
+    tool: MemoryTool, dots: str
+) -> None:
+    """The name of a note is stored in its normal form, where these are plain ones."""
+    for given in (create(f"{ROOT}/{dots}/etc", "x"), view(f"{ROOT}/{dots}/etc")):
+        with pytest.raises(MemoryToolError, match="would escape"):
+            tool.call(given)
+    assert tool.call(view(ROOT)).endswith(f"0B\t{ROOT}")
+
+
 def test_results_are_blocks_of_a_message(tool: MemoryTool, daemon: Daemon) -> None:
     block = SimpleNamespace(type="tool_use", id="t-1", name="memory", input=create(NOTES, "x"))
     content = f"File created successfully at: {NOTES}"

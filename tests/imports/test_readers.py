@@ -264,6 +264,17 @@ def test_mem0(tmp_path: Path) -> None:
     assert (first.metadata["confidence"], first.metadata["branch"]) == (0.9, "main")
 
 
+def test_a_block_of_mem0_without_the_optional_keys_is_a_memory_of_its_own(tmp_path: Path) -> None:
+    """It is not taken for the text of the block before it."""
+    path = samples.mem0_markdown(tmp_path, AT)
+    with path.open("a") as file:
+        file.write(f"---\nid: m-3\ncreated_at: {samples.iso(AT)}\ntype: decision\n---\nShort.\n")
+    rows, _ = read(path)
+    assert {row.id: text for text, row in rows.items()} == {
+        "m-1": "Use Postgres.\n---\nNot MySQL.", "m-2": "Two replicas.", "m-3": "Short.",
+    }  # fmt: skip
+
+
 def test_mcp_memory_service(tmp_path: Path) -> None:
     path = samples.memory_service(tmp_path, AT)
     rows, skipped = read(path)

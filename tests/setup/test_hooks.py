@@ -151,7 +151,7 @@ def test_an_installation_that_moved_changes_only_the_commands(tmp_path: Path) ->
     file = write(edit, "{}")
     adding(edit).make()
     text = file.read_text().replace('"timeout": 5', '"timeout": 50')
-    text = text.replace('"matcher": "Read|', '"matcher": "Grep|Read|')
+    text = text.replace('"matcher": "Read|', '"matcher": "LS|Read|')
     file.write_text(text)
     assert adding(edit).action == SAME
     moved = edit_of("claude-code", tmp_path, MOVED)

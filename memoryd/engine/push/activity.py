@@ -14,7 +14,8 @@ from memoryd.hook_events import PROMPT, TOOL, HookInput, human_prompt
 from memoryd.phases import DEFINE, EXPLORE, IMPLEMENT, REFINE, REFLECT, VALIDATE
 
 PLAN, DOCUMENT, EDIT, READ = "plan", "document", "edit", "read"
-CHECK, FAILED, LOOK_BACK = "check", "failed", "look_back"
+CHECK, FAILED_CHECK, FAILED = "check", "failed_check", "failed"  # FAILED: another command
+LOOK_BACK = "look_back"
 LATELY = 10  # uses of tools that count
 LEAST = 3  # fewer say nothing
 MAX_SESSIONS = 1_000
@@ -79,9 +80,10 @@ def use_of(call: HookInput) -> str | None:
     if tool in READ_TOOLS:
         return READ
     if call.command:
+        is_check = bool(_CHECKS.search(call.command))
         if call.failed:
-            return FAILED
-        return CHECK if _CHECKS.search(call.command) else None
+            return FAILED_CHECK if is_check else FAILED
+        return CHECK if is_check else None
     return None
 
 
@@ -98,11 +100,11 @@ def inferred(uses: Sequence[str]) -> str | None:
         return EXPLORE
     if work[-1] == EDIT and _since_failure(work):
         return REFINE
-    edits, checks = work.count(EDIT), work.count(CHECK) + work.count(FAILED)
+    edits, checks = work.count(EDIT), work.count(CHECK) + work.count(FAILED_CHECK)
     plans = work.count(PLAN) + work.count(DOCUMENT)
     if plans > edits + checks and len(work) * 2 >= len(uses):
         return DEFINE
-    if work[-1] in (CHECK, FAILED) and checks >= edits:
+    if work[-1] in (CHECK, FAILED_CHECK) and checks >= edits:
         return VALIDATE
     if work[-1] == EDIT and edits > checks and edits >= 2:
         return IMPLEMENT
@@ -111,5 +113,5 @@ def inferred(uses: Sequence[str]) -> str | None:
 
 def _since_failure(work: Sequence[str]) -> bool:
     """Whether the last command failed."""
-    commands = [use for use in work if use in (CHECK, FAILED)]
-    return bool(commands) and commands[-1] == FAILED
+    commands = [use for use in work if use in (CHECK, FAILED, FAILED_CHECK)]
+    return bool(commands) and commands[-1] != CHECK

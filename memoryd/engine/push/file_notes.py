@@ -4,6 +4,7 @@ known to go wrong there."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from memoryd.engine.filters import Filter, parse_where
@@ -19,6 +20,9 @@ from memoryd.model import Memory
 KINDS = ("gotcha", "error_pattern", "dead_end")
 MAX_NOTES = 2_000  # of a project that are looked at, the newest
 MAX_ERROR = 500  # characters of an error that are searched for
+MIN_WORDS = 3  # a shorter error, such as "1 failed", is like too many others
+_EXIT_CODE = re.compile(r"\s*(?:error:\s*)?exit code:? \d+", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 class FileNotes:
@@ -49,11 +53,13 @@ class FileNotes:
     async def about_error(
         self, error: str, project: str | None, seen: Collection[str]
     ) -> Memory | None:
-        """The note that matches an error clearly; None if there is none that was not seen."""
+        """The note that matches an error clearly; None if there is none that was not seen, or the
+        error says too little."""
+        error = _EXIT_CODE.sub("", error, count=1)[:MAX_ERROR]
+        if len(_WORD.findall(error)) < MIN_WORDS:
+            return None
         try:
-            page = await self._search.unasked(
-                error[:MAX_ERROR], 3, project, without=seen, kinds=KINDS
-            )
+            page = await self._search.unasked(error, 3, project, without=seen, kinds=KINDS)
         except InvalidInput:  # no text
             return None
         least = self._parts.hooks.prompt_min_score

@@ -171,7 +171,7 @@ class Hooks:
         """Whether the same event of the same session came a moment ago. A client that also runs
         the hooks of another one reports each event twice."""
         facts = (call.session_id, call.event, call.source, call.prompt, call.tool, call.error)
-        text = "\0".join((*facts, *call.files, call.said))
+        text = "\0".join((*facts, *call.files, call.said, call.command, call.tool_call))
         key = hashlib.blake2b(text.encode(errors="replace"), digest_size=16).digest()
         now = self._parts.monotonic()
         last = self._latest.pop(key, None)

@@ -29,6 +29,7 @@ from memoryd.engine.push.transcript import (
     heard_in,
     read_new,
 )
+from memoryd.engine.secrecy import masked_text
 from memoryd.engine.sessions.messages import messages_of
 from memoryd.engine.sessions.records import (
     CLOSED_AT,
@@ -202,9 +203,17 @@ class Intake:
                 await self._add(session, one, job.project, known)
         said = without_injections(call.said)[:MAX_SAID]
         if call.event == STOP and said and said not in _answers(heard):
+            if not by_events and self._was_said_last(session, said):
+                return  # an earlier event has read that part of the transcript
             # An event comes once; of a transcript the same message may follow.
             id = f"said:{order}" if by_events else _said_id(said)
             await self._add(session, Heard(id, ASSISTANT, said), job.project, known)
+
+    def _was_said_last(self, session: str, said: str) -> bool:
+        """Whether this is the last message of the agent that the session has."""
+        messages = messages_of(self._parts.index, session, self._parts.clock())
+        answers = [one.content for one in messages if one.metadata.get("role") == ASSISTANT]
+        return answers[-1:] == [masked_text(said, self._parts.memory)]
 
     def _known(self, session: str) -> set[str]:
         """The ids of the messages that the session has."""

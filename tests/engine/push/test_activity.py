@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from memoryd.engine.engine import Engine
 from memoryd.engine.push.activity import LATELY, MAX_SESSIONS, Activity, use_of
-from memoryd.hook_events import HookInput, read_input
+from memoryd.hook_events import REPORTED_TOOLS, HookInput, read_input
 from tests.engine.push.test_hooks import OWN, call
 
 
@@ -20,6 +21,7 @@ READ, EDIT, PLAN = tool("Read"), tool("Edit", files=("a.py",)), tool("ExitPlanMo
 DOCUMENT = tool("Write", files=("docs/plan.md",))
 TEST = tool("Bash", "python -m pytest tests -q")
 FAILED = tool("Bash", "pytest", failed=True, error="1 failed")
+BROKEN = tool("Bash", "python3 run.py", failed=True, error="no such module")
 LIST = tool("Bash", "ls -la")
 LOOK_BACK = call("prompt", prompt="Write a retrospective of this sprint")
 
@@ -36,6 +38,9 @@ LOOK_BACK = call("prompt", prompt="Write a retrospective of this sprint")
         ([EDIT, TEST, TEST], "validate"),
         ([EDIT, FAILED, EDIT], "refine"),
         ([FAILED, READ, EDIT, READ], "refine"),
+        ([BROKEN, READ, EDIT, READ], "refine"),
+        ([EDIT, FAILED, FAILED], "validate"),
+        ([READ, READ, BROKEN], None),
         ([EDIT, FAILED, EDIT, TEST], "validate"),
         ([READ, DOCUMENT, DOCUMENT], "define"),
         ([READ, PLAN, PLAN, DOCUMENT], "define"),
@@ -52,6 +57,19 @@ def test_the_phase_of_a_session(calls: list[HookInput], phase: str | None) -> No
         activity.note("s1", one)
     assert activity.phase("s1") == phase
     assert activity.phase("s2") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"), [("ExitPlanMode", "define"), ("TodoWrite", "define"), ("Grep", "explore"),
+    ("Glob", "explore"), ("Read", "explore"), ("Edit", "implement")],
+)  # fmt: skip
+def test_claude_code_reports_the_tools_that_show_a_phase(name: str, phase: str) -> None:
+    """A tool that its matcher leaves out would never be seen."""
+    assert re.fullmatch(REPORTED_TOOLS, name)
+    activity = Activity()
+    for _ in range(3):
+        activity.note("s1", tool(name))
+    assert activity.phase("s1") == phase
 
 
 def test_only_what_was_done_lately_counts() -> None:

@@ -170,6 +170,37 @@ async def test_a_failure_gets_the_note_that_matches_it(engine: Engine) -> None:
     assert await engine.hooks.handle(other, OWN) == ""
 
 
+@pytest.mark.parametrize("error", ["failed", "1 failed", "Exit code 1", "Error: Exit code 127\n"])
+async def test_a_failure_that_says_too_little_gets_nothing(engine: Engine, error: str) -> None:
+    for content in ("The import failed 1 time", "Exit code 1: the import failed, error 127"):
+        await engine.store(content, metadata={"kind": "dead_end"}, own_project=OWN)
+    failed = call("tool", tool="Bash", failed=True, error=error)
+    assert await engine.hooks.handle(failed, OWN) == ""
+
+
+@pytest.mark.parametrize(
+    ("calls", "phase"),
+    [
+        (
+            [{"tool": "Edit", "files": ("a.py",), "tool_call": f"t{n}"} for n in range(3)],
+            "implement",
+        ),
+        ([{"tool": "Bash", "command": f"pytest -k t{n}"} for n in range(3)], "validate"),
+        ([{"tool": "Edit", "files": ("a.py",), "tool_call": "t0"}] * 3, None),
+    ],
+)
+async def test_only_the_same_call_counts_once(
+    engine: Engine, calls: list[dict[str, Any]], phase: str | None
+) -> None:
+    """Calls in quick succession that name one file, or run other commands, are all counted."""
+    await engine.store(DATABASE, own_project=OWN)
+    for one in calls:
+        await engine.hooks.handle(call("tool", **one), OWN)
+    await engine.hooks.handle(call("session-start", source="compact"), OWN)
+    shown = "session start: compact" + (f", phase {phase}" if phase else "")
+    assert [push.why for push in engine.hooks.pushes()["s1"]] == [shown]
+
+
 async def test_an_event_that_two_hooks_report_counts_once(engine: Engine) -> None:
     await engine.store(DATABASE, own_project=OWN)
     start = call("session-start", source="startup")
@@ -294,6 +325,21 @@ async def test_an_answer_that_the_transcript_lacks_is_taken_once(
     await engine.hooks.handle(replace(stop, event="session-end", said=""), OWN)
     await engine.intake.drained()
     assert said(engine) == [("user", "Is it done?"), ("assistant", "Yes, it is.")]
+
+
+@pytest.mark.parametrize("answer", ["Yes, it is.", f"The key is AKIA{'Q7' * 8}."])
+async def test_an_answer_that_an_earlier_event_has_read_is_taken_once(
+    engine: Engine, tmp_path: Path, answer: str
+) -> None:
+    """A compaction before the stop reads the answer too; what it says may have been masked."""
+    lines = line("user", "Is it done?", "u1"), line("assistant", text(answer), "a1")
+    file = transcript(tmp_path, *lines)
+    await engine.hooks.handle(call("compact", session_id="5f1c", transcript=file), OWN)
+    await engine.intake.drained()
+    stop = call("stop", session_id="5f1c", transcript=file, said=answer)
+    await engine.hooks.handle(stop, OWN)
+    await engine.intake.drained()
+    assert [role for role, _ in said(engine)] == ["user", "assistant"]
 
 
 async def test_a_restart_before_the_offset_was_written_takes_nothing_twice(
