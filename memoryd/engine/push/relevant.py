@@ -17,7 +17,7 @@ from memoryd.engine.search.fold import tokens
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.messages import shown_text
 from memoryd.errors import InvalidInput
-from memoryd.fields import FROM_SESSION, WORKING_MEMORY, kind_of
+from memoryd.fields import CITATION, FROM_SESSION, WORKING_MEMORY, citation_of, kind_of, texts_of
 from memoryd.model import ROLE, Hit, Memory, MemoryType, who
 from memoryd.recall_text import NOTICE, delimited, harmless, indented, one_line
 
@@ -146,10 +146,14 @@ def block(part: str, title: str, lines: Sequence[str]) -> str:
 
 
 def item(memory: Memory, zone: tzinfo | None, passage: str | None = None) -> str:
-    """A memory in a line: its kind or who said it, its day, its text."""
+    """A memory in a line: its kind or who said it, its day, its text, and its citation if it was
+    given one: a citation made from its text would only repeat it."""
     day = datetime.fromtimestamp(memory.updated_at or memory.created_at, zone)
     label = kind_of(memory) or who(memory) or str(memory.type)
     text = shown_text(memory)
     if len(text) > MAX_ITEM:
         text = (passage or text)[:MAX_ITEM].rstrip() + "\u2026"
+    cited = next(iter(texts_of(memory, CITATION)), "")
+    if cited and cited != citation_of(memory.content):
+        text = f"{text.rstrip()} [{one_line(cited)}]"
     return f"- ({one_line(label)}, {day:%Y-%m-%d}) {indented(harmless(text))}"
