@@ -77,6 +77,7 @@ NOT_RUN = {
 # Blocks that are nothing to run: how many of them a document has.
 PICTURES = {
     "docs/architecture.md": 1,
+    "docs/ask.md": 1,
     "docs/export.md": 3,
     "docs/memory-tool.md": 1,
     "docs/mirror.md": 2,
