@@ -28,6 +28,7 @@ from memoryd.toolsets import parse_toolsets
 # Short names for variables that every process of one installation must agree on.
 DATA_DIR = "memory.path"
 SHORT_VARIABLES = {"MEMORYD_DATA_DIR": DATA_DIR}
+FLAGS = {DATA_DIR: "--data-dir"}  # settings that a flag of every verb sets
 Found = dict[str, tuple[object, str]]  # key -> value and where it was set
 # Not settings of a daemon: they say which one is meant, and are for its clients.
 NOT_SETTINGS = {"MEMORYD_CONFIG", "MEMORYD_SOCKET", "MEMORYD_PROJECT"} | {
@@ -69,13 +70,22 @@ def sources(
 ) -> tuple[Found, ...]:
     """What file, environment and flags set; later ones win. Arguments as for `load`."""
     environ = os.environ if environ is None else environ
-    named = file or (Path(environ["MEMORYD_CONFIG"]) if environ.get("MEMORYD_CONFIG") else None)
+    named = _named_file(file, environ)
     given = {k: v for k, v in (flags or {}).items() if v is not None}
     return (
         _from_file(named or config_file(), required=named is not None),
         _from_environment(environ),
-        {key: (value, f"flag for {key}") for key, value in given.items()},
+        {key: (value, f"flag {FLAGS.get(key, key)}") for key, value in given.items()},
     )
+
+
+def file_in_use(file: Path | None = None, environ: Mapping[str, str] | None = None) -> Path:
+    """The configuration file that is read if it exists. Arguments as for `load`."""
+    return _named_file(file, os.environ if environ is None else environ) or config_file()
+
+
+def _named_file(file: Path | None, environ: Mapping[str, str]) -> Path | None:
+    return file or (Path(environ["MEMORYD_CONFIG"]) if environ.get("MEMORYD_CONFIG") else None)
 
 
 def data_dir_in(file: Path) -> Path | None:

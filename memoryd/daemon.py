@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,7 @@ from memoryd.places import (
     raise_file_limit,
     short_socket,
 )
+from memoryd.setting_view import Origins
 from memoryd.settings import Config, DoorSettings
 from memoryd.systemd import ask_for_time, feed_watchdog, notify, passed_socket
 from memoryd.tasks import task_group
@@ -72,10 +73,10 @@ def run(
     socket: Path | None,
     log_file: Path | None = None,
     began: Sequence[float] = (),
-    origins: Mapping[str, str] | None = None,
+    origins: Origins | None = None,
 ) -> int:
     """Serve until told to stop; the exit code. `socket` None: at the data directory's own place.
-    `began`: when each of `EARLY_STAGES` began, by `time.perf_counter`. `origins`: by key, where
+    `began`: when each of `EARLY_STAGES` began, by `time.perf_counter`. `origins`: where
     each setting was set."""
     began = (*began, time.perf_counter())
     try:
@@ -101,7 +102,7 @@ class Daemon:
         owner: Owner,
         socket: Path | None,
         began: float,
-        origins: Mapping[str, str] | None = None,
+        origins: Origins | None = None,
     ) -> None:
         self._began = began
         self._config = config

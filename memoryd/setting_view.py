@@ -40,9 +40,18 @@ class Setting:
         return first if first in (DEFAULT, "variable", "flag") else "file"
 
 
-def origins(found: tuple[Found, ...]) -> dict[str, str]:
-    """By key, where each setting was set; `found` is what `config.sources` returned."""
-    return {key: where for source in found for key, (_, where) in source.items()}
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """By key, where each setting was set; and the configuration file, which may not exist."""
+
+    where: Mapping[str, str]
+    file: Path
+
+
+def origins(found: tuple[Found, ...], file: Path) -> Origins:
+    """`found` is what `config.sources` returned."""
+    where = {key: where for source in found for key, (_, where) in source.items()}
+    return Origins(where, file.absolute())
 
 
 def explained(config: Config, where: Mapping[str, str]) -> Iterator[Setting]:

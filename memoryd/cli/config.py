@@ -15,7 +15,7 @@ def config(options: argparse.Namespace) -> int:
         text = default_file()
         say_json({"default": text}) if options.json else say(text.rstrip("\n"))
         return 0
-    found = list(explained(settings(options), setting_origins(options)))
+    found = list(explained(settings(options), setting_origins(options).where))
     if options.json:
         say_json({one.key: {"value": one.value, "from": one.where} for one in found})
         return 0

@@ -17,6 +17,7 @@ from memoryd.launch.target import (
 )
 
 if TYPE_CHECKING:
+    from memoryd.setting_view import Origins
     from memoryd.settings import Config
 
 
@@ -53,12 +54,13 @@ def settings(options: argparse.Namespace) -> Config:
     return load(config_file(options), flags=setting_flags(options))
 
 
-def setting_origins(options: argparse.Namespace) -> dict[str, str]:
-    """By key, where each setting was set: in the file, by a variable or by a flag."""
-    from memoryd.config import sources
+def setting_origins(options: argparse.Namespace) -> Origins:
+    """Where each setting was set: in the file, by a variable or by a flag."""
+    from memoryd.config import file_in_use, sources
     from memoryd.setting_view import origins
 
-    return origins(sources(config_file(options), flags=setting_flags(options)))
+    file = config_file(options)
+    return origins(sources(file, flags=setting_flags(options)), file_in_use(file))
 
 
 def config_file(options: argparse.Namespace) -> Path | None:

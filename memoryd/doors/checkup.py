@@ -28,7 +28,7 @@ from memoryd.doors.readiness import Readiness
 from memoryd.doors.status import Status
 from memoryd.engine.engine import Engine
 from memoryd.errors import InvalidInput, MemorydError
-from memoryd.setting_view import explained, section_descriptions
+from memoryd.setting_view import Origins, Setting, explained, section_descriptions
 from memoryd.settings import Config
 
 Arguments = dict[str, Any]
@@ -61,13 +61,13 @@ class Checkup:
     """The operations `doctor`, `doctor_repair` and `settings`."""
 
     def __init__(
-        self, readiness: Readiness, status: Status, config: Config, origins: Mapping[str, str]
+        self, readiness: Readiness, status: Status, config: Config, origins: Origins | None
     ) -> None:
-        """`origins`: by key, where each setting was set."""
+        """`origins`: where each setting was set."""
         self._readiness = readiness
         self._status = status
         self._config = config
-        self._origins = dict(origins)
+        self._origins = origins
         self.calls: dict[str, Callable[[Arguments], Awaitable[Arguments]]] = {
             "doctor": self._doctor,
             "doctor_repair": self._repair,
@@ -129,13 +129,15 @@ class Checkup:
             return engine.rescue
         return None
 
+    def _explained(self) -> list[Setting]:
+        return list(explained(self._config, self._origins.where if self._origins else {}))
+
     async def _settings(self, given: Arguments) -> Arguments:
         """Every setting by section."""
-        found = await anyio.to_thread.run_sync(lambda: list(explained(self._config, self._origins)))
+        found = await anyio.to_thread.run_sync(self._explained)
         about = section_descriptions()
-        files = sorted({one.where for one in found if one.kind == "file"})
         return {
-            "file": files[0] if files else None,
+            "file": str(self._origins.file) if self._origins else None,
             "sections": [
                 {
                     "section": section,

@@ -5,7 +5,7 @@ never advertised. Unlike those they are answered while the memories are not open
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +22,7 @@ from memoryd.engine import checks
 from memoryd.engine.census import Census, Day
 from memoryd.engine.engine import Engine
 from memoryd.fields import KIND, PROJECT, SOURCE
+from memoryd.setting_view import Origins
 from memoryd.settings import Config
 
 Arguments = dict[str, Any]
@@ -37,11 +38,11 @@ class DaemonOperations:
         readiness: Readiness,
         status: Status,
         config: Config | None = None,
-        origins: Mapping[str, str] | None = None,
+        origins: Origins | None = None,
         restorer: Restorer | None = None,
     ) -> None:
-        """`config`: of the daemon; without it nothing can be imported or examined. `origins`: by
-        key, where each setting was set. `restorer`: replaces the store by a backup."""
+        """`config`: of the daemon; without it nothing can be imported or examined. `origins`:
+        where each setting was set. `restorer`: replaces the store by a backup."""
         self._readiness = readiness
         self._status = status
         self.live = Live(readiness, status.calls)
@@ -51,7 +52,7 @@ class DaemonOperations:
         if config is not None:
             is_embedded = config.store.mode == "embedded"
             backups = Backups(readiness, config.memory.path, restorer if is_embedded else None)
-            checkup = Checkup(readiness, status, config, origins or {})
+            checkup = Checkup(readiness, status, config, origins)
             self.calls |= checkup.calls | backups.calls
             self.arguments |= checkup.arguments | backups.arguments
             importing = Importing(config.memory.path, config.memory.conversation_days)

@@ -54,6 +54,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     assert ended.returncode == 0, ended.stderr
     assert str(made.folder) in ended.stdout
     assert "memoryd demo --remove" in ended.stdout
+    assert "config.yaml dashboard\n" in ended.stdout
     yield made
     assert made.run("demo", "--remove").returncode == 0
     assert not made.folder.exists()

@@ -162,7 +162,7 @@ def test_config_says_where_each_setting_was_set(
     assert list(found) == keys()
     assert found["search.limit"] == {"value": 9, "from": "variable MEMORYD_SEARCH_LIMIT"}
     assert found["search.min_score"] == {"value": 0.2, "from": str(file)}
-    assert found["memory.path"] == {"value": str(tmp_path), "from": "flag for memory.path"}
+    assert found["memory.path"] == {"value": str(tmp_path), "from": "flag --data-dir"}
     hosts = ["memory.lan", "10.0.0.5"]
     assert found["doors.http_allowed_hosts"] == {"value": hosts, "from": str(file)}
     assert found["doors.tcp_port"] == {"value": 0, "from": "default"}

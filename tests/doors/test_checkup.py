@@ -89,7 +89,8 @@ def test_every_setting_with_its_origin(owner: Daemon) -> None:
     assert limit["default"] != 7
     backend = found["embedding.backend"]
     assert (backend["value"], backend["from"]) == ("hash", "variable")
-    assert found["memory.path"]["from"] == "flag"
+    path = found["memory.path"]
+    assert (path["from"], path["where"]) == ("flag", "flag --data-dir")
     assert found["backup.keep"]["from"] == "default"
     headers = found["store.headers"]
     assert (headers["value"], headers["secret"]) == ({"authorization": "***"}, True)
@@ -103,3 +104,13 @@ def test_passwords_in_addresses_are_masked() -> None:
 
 def test_every_setting_is_described() -> None:
     assert descriptions().keys() == set(keys())
+
+
+def test_the_configuration_file_is_named_although_it_sets_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "empty.yaml"
+    file.touch()
+    daemon = ForkedDaemon(tmp_path / "data", MEMORYD_CONFIG=str(file)).start()
+    try:
+        assert daemon.tool("settings")["file"] == str(file)
+    finally:
+        assert daemon.stop() == 0

@@ -56,7 +56,8 @@ def fill(daemon: Daemon) -> None:
         ids.append(stored["id"])
         owner(daemon, "review_memory", memory_id=ids[-1], action="flag", reason=canary)
         for role in ("user", "assistant"):
-            owner(daemon, "add_turn", role=role, content=canary, session_id=SESSION)
+            marks = {"session_id": SESSION, "speaker": f"{canary} {'w' * 120}"}
+            owner(daemon, "add_turn", role=role, content=canary, **marks)
     owner(daemon, "rename_session", session_id=SESSION, title=CANARIES[0])
     owner(daemon, "edit_notes", action="add", name=NOTE, content=CANARIES[1], aliases=ALIAS)
     owner(daemon, "working_memory", content=f"## Goals\n{CANARIES[3]}")
@@ -94,6 +95,28 @@ def test_no_field_of_any_view_runs_or_overflows(
             text = page.inner_text("body")
             assert not re.search(r"\b(?:common|nav|browse|bulk|edit|why)\.[a-z_]{3,}\b", text)
             assert page.evaluate("document.documentElement.lang") == language
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_text_of_twice_the_size_stays_in_the_window(
+    browser: Browser, daemon: Daemon, size: tuple[int, int]
+) -> None:
+    """Who has chosen large text in the browser gets it here too."""
+    with opened(browser, daemon, size=size) as page:
+        for address in addresses(daemon):
+            visit(page, address)
+            before = text_size(page)
+            page.evaluate("document.documentElement.style.fontSize = '200%'")
+            page.wait_for_timeout(QUIET / 4)
+            assert text_size(page) == 2 * before, address
+            assert not overflows(page), address
+
+
+def text_size(page: Page) -> float:
+    """Of what a view says first."""
+    found = "document.querySelector('main h1, main p, main .empty')"
+    return float(page.evaluate(f"parseFloat(getComputedStyle({found}).fontSize)"))
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from memoryd.settings import keys
 from tests.daemons import Daemon, ForkedDaemon
-from tests.page.browser import CANARIES, DESKTOP, PHONE, opened, overflows
+from tests.page.browser import CANARIES, DESKTOP, PHONE, opened, overflows, owner
 
 SECRET = "key-that-nobody-may-see"
 
@@ -51,6 +51,15 @@ def test_it_says_where_a_value_comes_from_and_how_to_change_it(
         expect(row.locator("pre")).to_have_text("embedding:\n  threads: 0")
         expect(row).to_contain_text("MEMORYD_EMBEDDING_THREADS")
         expect(row).to_contain_text("config.yaml")
+
+
+@pytest.mark.slow
+def test_it_names_the_flag_and_the_file(browser: Browser, daemon: Daemon) -> None:
+    file = owner(daemon, "settings")["file"]
+    with opened(browser, daemon, "settings/memory") as page:
+        expect(page.locator(".how")).to_contain_text(file)
+        expect(page.locator(".how")).to_contain_text("No setting comes from a file now.")
+        assert "Set by --data-dir when the daemon was started" in setting(page, "memory.path")
 
 
 @pytest.mark.slow

@@ -213,7 +213,8 @@ def _tell(folder: Path, content: Content, held: int) -> None:
     sessions, notes = len(content.sessions()), len(content.notes())
     say(f"{paint(counted(held), BOLD)} in {folder}, with {sessions} sessions and {notes} notes.")
     say("They are invented, and your own memories are not touched. Look at them:")
-    for words in (["search", "where is the dock?"], ["review"], ["chat-log", "Moving the dock"]):
+    verbs = ["dashboard"], ["search", "where is the dock?"], ["review"]
+    for words in (*verbs, ["chat-log", "Moving the dock"]):
         say(f"  {shlex.join(['memoryd', *place, *words])}")
     say("Delete them:")
     say(f"  {shlex.join(['memoryd', 'demo', '--remove', '--data-dir', str(folder)])}")

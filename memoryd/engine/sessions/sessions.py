@@ -36,7 +36,7 @@ from memoryd.engine.sessions.records import (
 from memoryd.engine.sessions.working_memory import checked_identity
 from memoryd.engine.turn_keys import order_of
 from memoryd.engine.windows import Windows, new_session_id, session_label
-from memoryd.errors import InvalidInput, MemorydError
+from memoryd.errors import InvalidInput, MemorydError, NotFound
 from memoryd.fields import project_of
 from memoryd.model import Memory
 
@@ -223,9 +223,12 @@ class Sessions:
         self, session_id: str, *, limit: int | None = None, before: int | None = None
     ) -> Transcript:
         """A page of the messages of a session, and the archives in their places; which messages are
-        in the window now. Raises InvalidInput."""
+        in the window now. Raises InvalidInput, NotFound."""
         page = await self.read_session(session_id, limit=limit, before=before)
         session, now = page.facts.session_id, self._parts.clock()
+        if not page.facts.messages and self._records.find(session) is None:
+            hint = "Its messages may have expired."
+            raise NotFound(f"There is no session {session!r}.", hint=hint)
         shown = _fitting(page.messages)
         first = order_of(shown[0]) if shown else 0
         earlier = [m for m in messages_of(self._parts.index, session, now) if order_of(m) < first]

@@ -7,10 +7,10 @@ const BASE = "/page/";
 const watchers = new Set();
 
 export function place() {
-  const [view = "", ...rest] = location.pathname.slice(BASE.length).split("/").map(decodeURIComponent);
+  const [view = "", ...rest] = location.pathname.slice(BASE.length).split("/").map(decoded);
   return {
     view: view || "overview",
-    argument: rest.filter(Boolean).join("/"),
+    argument: rest.join("/").replace(DOTS, (whole) => (whole.startsWith(SIGN) ? whole.slice(1) : whole)),
     query: Object.fromEntries(new URLSearchParams(location.search)),
     state: history.state ?? {},
   };
@@ -19,8 +19,20 @@ export function place() {
 export function address(view, argument = "", query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== "" && value != null && value !== false);
   const search = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
-  const path = [view, ...(argument ? argument.split("/") : [])].map(encodeURIComponent).join("/");
+  const path = argument ? `${view}/${encodeURIComponent(argument.replace(DOTS, SIGN + "$&"))}` : view;
   return BASE + path + (search ? `?${search}` : "");
+}
+
+// A browser takes "." and ".." for folders of an address, however they are encoded.
+const SIGN = "~";
+const DOTS = /^~*\.{1,2}$/;
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // somebody typed a "%"
+  }
 }
 
 // Go to an address made by `address`; `replace` stays on the same history entry.

@@ -1,9 +1,9 @@
 // What can be done with several chosen memories: forget, tag, pin, change, move, export. Each shows
 // first what would happen.
 
-import { html, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { call } from "../api.js";
-import { t } from "../i18n.js";
+import { number, t } from "../i18n.js";
 import { forgetSoon } from "./memory.js";
 import { toast, useCall } from "./state.js";
 import { Answer, Button, Chip, Dialog, ErrorNotice, Field, Select, download, useAction } from "./widgets.js";
@@ -35,23 +35,39 @@ export function BulkBar({ ids, onDone, onClear }) {
 
 // Runs one call for each thousand ids, and adds up the counts of the answers.
 async function inParts(tool, ids, args) {
-  const sums = {};
+  const sums = { types: {} };
   for (let from = 0; from < ids.length; from += MOST) {
     const answer = await call(tool, { memory_ids: ids.slice(from, from + MOST), ...args });
-    for (const [key, value] of Object.entries(answer)) if (typeof value === "number") sums[key] = (sums[key] ?? 0) + value;
+    addUp(sums, answer);
+    addUp(sums.types, answer.types ?? {});
   }
   return sums;
 }
 
+function addUp(sums, counts) {
+  for (const [key, value] of Object.entries(counts)) if (typeof value === "number") sums[key] = (sums[key] ?? 0) + value;
+}
+
+// What forgetting them would do; of a large selection, in several calls.
+function usePreview(ids) {
+  const [found, setFound] = useState({ answer: null, error: null });
+  const reload = () => {
+    setFound({ answer: null, error: null });
+    inParts("forget_by_ids", ids, { dry_run: true }).then((answer) => setFound({ answer, error: null }), (error) => setFound({ answer: null, error }));
+  };
+  useEffect(reload, []);
+  return { ...found, reload };
+}
+
 export function ForgetDialog({ ids, onClose, onDone }) {
-  const preview = useCall("forget_by_ids", { memory_ids: ids.slice(0, MOST), dry_run: true });
+  const preview = usePreview(ids);
   const submit = () => {
     forgetSoon(ids);
     onDone();
   };
   const foot = html`<${Button} onClick=${onClose}>${t("common.cancel")}<//><button type="submit" class="button danger" disabled=${!preview.answer}>${t("bulk.forget_now", { n: ids.length })}</button>`;
   return html`<${Dialog} title=${t("bulk.forget_title")} onClose=${onClose} onSubmit=${submit} foot=${foot}>
-    <${Answer} of=${preview}>${(found) => html`<div class="row">${Object.entries(found.types).map(([type, count]) => html`<${Chip} key=${type} kind=${type}>${count} × ${t(`types.${type}`)}<//>`)}</div>${found.missing > 0 && html`<p class="soft">${t("bulk.missing", { n: found.missing })}</p>`}`}<//>
+    <${Answer} of=${preview}>${(found) => html`<div class="row">${Object.entries(found.types).map(([type, count]) => html`<${Chip} key=${type} kind=${type}>${number(count)} × ${t(`types.${type}`)}<//>`)}</div>${found.missing > 0 && html`<p class="soft">${t("bulk.missing", { n: found.missing })}</p>`}`}<//>
     <p class="soft">${t("bulk.forget_note")}</p>
   <//>`;
 }

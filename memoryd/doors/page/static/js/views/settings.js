@@ -9,8 +9,6 @@ import { Marked } from "../ui/memory.js";
 import { useCall, useDebounced } from "../ui/state.js";
 import { Answer, Chip, Empty, Head, Select, Tabs } from "../ui/widgets.js";
 
-const FILE = "~/.config/memoryd/config.yaml"; // where a daemon looks that was told of no other file
-
 // The address holds the section and whether only changed settings are shown; the text that is
 // searched for stays in the history entry.
 export default function Settings({ place }) {
@@ -21,15 +19,16 @@ export default function Settings({ place }) {
   const show = (to, changed = query.changed) => go(address("settings", to, { changed }), { replace: true, state: { text } });
   useEffect(() => history.replaceState({ ...history.state, text: wanted }, ""), [wanted]);
   return html`<${Head} title=${t("settings.title")} lead=${t("settings.lead")} />
-    <${Answer} of=${asked}>${(found) => html`<${How} file=${found.file} />
+    <${Answer} of=${asked}>${(found) => html`<${How} found=${found} />
       <div class="settings-bar"><div class="search-box grow"><${Icon} name="browse" /><input class="input" type="search" aria-label=${t("settings.search")} placeholder=${t("settings.search")} value=${text} onInput=${(event) => setText(event.target.value)} /></div>
         <${Select} label=${t("settings.section")} value=${section} onChange=${(to) => show(to)} choices=${[["", t("settings.all_sections")], ...found.sections.map((one) => [one.section, one.section])]} />
         <${Tabs} label=${t("settings.which")} value=${query.changed ? "changed" : "all"} choices=${[["all", t("settings.all")], ["changed", t("settings.changed")]]} onChange=${(which) => show(section, which === "changed" ? 1 : "")} /></div>
       <${Sections} found=${found} section=${section} changed=${Boolean(query.changed)} text=${wanted} />`}<//>`;
 }
 
-function How({ file }) {
-  return html`<div class="card how"><p>${t("settings.how")}</p><div class="row"><span class="soft">${t("settings.file")}</span><${Copyable} text=${file ?? FILE} />${!file && html`<span class="small faint">${t("settings.no_file")}</span>`}</div></div>`;
+function How({ found: { file, sections } }) {
+  const isUsed = sections.some(({ settings }) => settings.some(({ from }) => from === "file"));
+  return html`<div class="card how"><p>${t("settings.how")}</p><div class="row"><span class="soft">${t("settings.file")}</span><${Copyable} text=${file} />${!isUsed && html`<span class="small faint">${t("settings.no_file")}</span>`}</div></div>`;
 }
 
 function matches(setting, words) {
@@ -54,7 +53,7 @@ function Setting({ setting, file, text }) {
   return html`<li class="setting"><div class="about"><code class="key"><${Marked} text=${setting.key} query=${text} /></code><p class="small soft"><${Marked} text=${setting.description} query=${text} /></p></div>
     <div class="values"><div class="row tight value-row"><${Value} setting=${setting} value=${setting.value} /><${Chip} kind=${CHIPS[setting.from] ?? ""}>${t(`settings.from_${setting.from}`)}<//></div>
       ${isChanged && html`<p class="small faint">${t("settings.default")} <${Value} setting=${setting} value=${setting.default} isDefault /></p>`}
-      ${isChanged && setting.where && html`<p class="small faint text">${t(`settings.where_${setting.from}`, { where: setting.where.replace(/^variable /, "") })}</p>`}
+      ${isChanged && setting.where && html`<p class="small faint text">${t(`settings.where_${setting.from}`, { where: setting.where.replace(/^(variable|flag) /, "") })}</p>`}
       <${Unfold} title=${html`<span class="small">${t("settings.change")}</span>`}>${() => html`<${Change} setting=${setting} file=${file} />`}<//></div></li>`;
 }
 
@@ -66,7 +65,7 @@ function Unfold({ title, children }) {
 
 function Change({ setting, file }) {
   const [section, name] = setting.key.split(/\.(.*)/s);
-  return html`<div class="change stack tight"><p class="small soft">${t("settings.in_file", { file: file ?? FILE })}</p><pre>${`${section}:\n  ${name}: ${setting.secret ? "…" : yaml(setting.value)}`}</pre>
+  return html`<div class="change stack tight"><p class="small soft">${t("settings.in_file", { file })}</p><pre>${`${section}:\n  ${name}: ${setting.secret ? "…" : yaml(setting.value)}`}</pre>
     <p class="small soft">${t("settings.in_variable")}</p><${Copyable} text=${variableOf(setting)} /><p class="small faint">${t("settings.restart")}</p></div>`;
 }
 
