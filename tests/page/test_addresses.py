@@ -35,3 +35,18 @@ def test_an_address_that_is_no_address_leaves_the_page_whole(
         expect(page.get_by_text("There is no such page.")).to_be_visible()
         page.goto(page.url.replace("%", "sessions/%E0%A4"))
         expect(page.get_by_text("There is no session '%E0%A4'.")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_the_history_keeps_the_search_of_each_entry(browser: Browser, daemon: Daemon) -> None:
+    """The link in the navigation begins anew; going back finds the search again."""
+    owner(daemon, "store_memory", content="The kettle is in the cupboard")
+    with opened(browser, daemon, "browse") as page:
+        box = page.locator("#search")
+        box.press_sequentially("kettle")
+        expect(page.locator(".memory mark")).to_have_text("kettle")
+        page.get_by_role("link", name="Browse", exact=True).click()
+        expect(box).to_have_value("")
+        page.go_back()
+        expect(box).to_have_value("kettle")
+        expect(page.locator(".memory mark")).to_have_text("kettle")

@@ -51,8 +51,8 @@ function Restored({ answer }) {
 function List({ backups, onRestore }) {
   const [shown, setShown] = useState(SHOWN);
   if (!backups.length) return html`<${Empty} icon="backups" title=${t("doctor.no_backups")}>${t("doctor.no_backups_lead")}<//>`;
-  return html`<table class="table backup-table"><thead><tr><th scope="col">${t("doctor.made")}</th><th scope="col" class="number">${t("doctor.memories")}</th><th scope="col" class="number">${t("doctor.size")}</th><th scope="col">${t("doctor.model")}</th><th scope="col">${t("doctor.state")}</th><th><span class="hidden-text">${t("doctor.actions")}</span></th></tr></thead>
-    <tbody>${backups.slice(0, shown).map((backup) => html`<${Row} key=${backup.path} backup=${backup} onRestore=${onRestore} />`)}</tbody></table>
+  return html`<div class="table-box"><table class="table backup-table"><thead><tr><th scope="col">${t("doctor.made")}</th><th scope="col" class="number">${t("doctor.memories")}</th><th scope="col" class="number">${t("doctor.size")}</th><th scope="col">${t("doctor.model")}</th><th scope="col">${t("doctor.state")}</th><th><span class="hidden-text">${t("doctor.actions")}</span></th></tr></thead>
+    <tbody>${backups.slice(0, shown).map((backup) => html`<${Row} key=${backup.path} backup=${backup} onRestore=${onRestore} />`)}</tbody></table></div>
     ${shown < backups.length && html`<div><${Button} onClick=${() => setShown(shown + 50)}>${t("common.more")}<//></div>`}`;
 }
 

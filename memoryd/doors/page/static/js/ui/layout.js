@@ -7,7 +7,7 @@ import { address, usePlace } from "../router.js";
 import { chooseTheme, chosenTheme, themes } from "../theme.js";
 import { Icon, Logo } from "./icons.js";
 import { useCall, useEvents, useReloadOnChange } from "./state.js";
-import { Button, Select, Toasts } from "./widgets.js";
+import { Button, Notice, Select, Toasts } from "./widgets.js";
 
 const SECTIONS = [
   ["look", ["overview", "browse", "ask", "map"]],
@@ -20,6 +20,7 @@ const PARENT = { memory: "browse" };
 export function Layout({ children, wide }) {
   const { view } = usePlace();
   const [open, setOpen] = useState(false);
+  const connected = useConnected();
   useEffect(() => setOpen(false), [view]);
   useEffect(() => {
     const close = (event) => event.key === "Escape" && setOpen(false);
@@ -30,8 +31,8 @@ export function Layout({ children, wide }) {
     <a class="skip" href="#content" onClick=${skip}>${t("nav.skip")}</a>
     <header class="topbar"><a class="brand" href=${address("overview")}><${Logo} />memoryd</a><${Button} icon=${open ? "close" : "menu"} kind="quiet menu-button" label=${t("nav.menu")} aria-expanded=${String(open)} onClick=${() => setOpen(!open)} /></header>
     ${open && html`<button class="shade" aria-label=${t("common.close")} onClick=${() => setOpen(false)} />`}
-    <${Side} view=${PARENT[view] ?? view} open=${open} />
-    <main class="content" id="content" tabindex="-1"><div class=${`inner ${wide ? "wide" : ""}`}>${children}</div></main>
+    <${Side} view=${PARENT[view] ?? view} open=${open} connected=${connected} />
+    <main class="content" id="content" tabindex="-1"><div class=${`inner ${wide ? "wide" : ""}`}>${!connected && html`<${Lost} />`}${children}</div></main>
     <${Toasts} />
   </div>`;
 }
@@ -41,14 +42,28 @@ function skip(event) {
   document.getElementById("content").focus();
 }
 
-function Side({ view, open }) {
+function useConnected() {
   const [connected, setConnected] = useState(true);
-  const waiting = useCall("list_memories", { needs_review: true, limit: 1 });
-  useReloadOnChange(waiting.reload, 5000);
   useEvents((event) => {
     if (event === "connected") setConnected(true);
     if (event === "disconnected") setConnected(false);
   });
+  return connected;
+}
+
+// The daemon may come back at once, so this waits a little.
+function Lost() {
+  const [isShown, show] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => show(true), 1500);
+    return () => clearTimeout(timer);
+  }, []);
+  return isShown && html`<${Notice} kind="warning" icon="warning">${t("nav.lost")} <span class="hint">${t("common.unreachable_hint")}</span><//>`;
+}
+
+function Side({ view, open, connected }) {
+  const waiting = useCall("list_memories", { needs_review: true, limit: 1 });
+  useReloadOnChange(waiting.reload, 5000);
   const badges = { review: waiting.answer?.total };
   return html`<aside class=${`side ${open ? "open" : ""}`}>
     <a class="brand" href=${address("overview")}><${Logo} />memoryd</a>

@@ -19,9 +19,13 @@ export default function Browse({ place }) {
   const { query } = place;
   const [text, setText] = useState(place.state.text ?? "");
   const known = useCall("filters");
-  const change = (changed) => go(address("browse", "", { ...query, ...changed }), { replace: true, state: { text } });
+  const change = (changed) => go(address("browse", "", { ...query, ...changed }), { replace: true, state: picked ? { text, ids: picked, of } : { text } });
   const still = useDebounced(text.trim());
   const [{ ids: picked = null, of = 0 }, setPicked] = useState(place.state); // memories that were selected on the map
+  useEffect(() => { // another entry of the history, or the link in the navigation
+    setText(place.state.text ?? "");
+    setPicked(place.state);
+  }, [place]);
   useEffect(() => history.replaceState(picked ? { text: still, ids: picked, of } : { text: still }, ""), [still, picked]);
   useEffect(() => { if (still || FILTERS.some((name) => query[name])) setPicked({}); }, [still, JSON.stringify(query)]);
   const all = useMemories(still, query);

@@ -18,6 +18,7 @@ export default function View({ place }) {
   const { kind = "note" } = place.query;
   const notes = useAllNotes(kind);
   const [search, setSearch] = useState(place.state.search ?? "");
+  useEffect(() => setSearch(place.state.search ?? ""), [place]);
   const [adding, setAdding] = useState(false);
   const id = place.argument;
   const toNote = (chosen, options) => go(address("notes", chosen, place.query), { state: { search }, ...options });

@@ -14,6 +14,7 @@ import { Answer, Chip, Empty, Head, Select, Tabs } from "../ui/widgets.js";
 export default function Settings({ place }) {
   const asked = useCall("settings");
   const [text, setText] = useState(place.state.text ?? "");
+  useEffect(() => setText(place.state.text ?? ""), [place]);
   const wanted = useDebounced(text, 80);
   const { argument: section, query } = place;
   const show = (to, changed = query.changed) => go(address("settings", to, { changed }), { replace: true, state: { text } });
