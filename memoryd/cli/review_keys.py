@@ -174,5 +174,13 @@ def _tell(memory: Memory, place: int, total: int) -> None:
 
 def _choices(*, can_undo: bool) -> str:
     keys = ACTIONS | ({UNDO: "undo the rejection"} if can_undo else {})
-    shown = (f"{paint(key, BOLD)} {paint(what, DIM)}" for key, what in keys.items())
-    return INDENT + "  ".join(shown)
+    lines, room = [""], terminal_width() - len(INDENT)
+    used = 0
+    for key, what in keys.items():
+        size = len(f"{key} {what}  ")
+        if used and used + size > room:
+            lines.append("")
+            used = 0
+        lines[-1] += f"{paint(key, BOLD)} {paint(what, DIM)}  "
+        used += size
+    return "\n".join(f"{INDENT}{line.rstrip()}" for line in lines)

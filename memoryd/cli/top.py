@@ -134,6 +134,7 @@ def _sections(now: Snapshot) -> Iterator[Section]:
         for tool, figures in now.status.get("calls", {}).items()
         if tool != "recent_calls"
     ]
+    tools.sort(key=lambda row: -int(row[1]))
     yield Section("Tools", ("tool", "calls>", "failed>", "p50 ms>", "p99 ms>"), tools)
     sessions = [
         (

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from memoryd.cli.screen.view import Section, View
 from tests.daemons import Daemon
 from tests.processes import environment
 from tests.terminal import Terminal
@@ -24,11 +25,13 @@ def command(daemon: Daemon, *words: str) -> list[str]:
     return [sys.executable, "-m", "memoryd", *words, "--socket", str(daemon.socket)]
 
 
-def terminal(daemon: Daemon, *words: str, columns: int = 100, **variables: str) -> Terminal:
+def terminal(
+    daemon: Daemon, *words: str, columns: int = 100, rows: int = 40, **variables: str
+) -> Terminal:
     env = environment(**{"TERM": "xterm-256color", **variables})
     for name in {"NO_COLOR", "COLUMNS", "LINES"} - variables.keys():
         env.pop(name, None)
-    return Terminal(command(daemon, *words), env, columns=columns)
+    return Terminal(command(daemon, *words), env, columns=columns, rows=rows)
 
 
 def piped(daemon: Daemon, *words: str) -> str:
@@ -227,3 +230,34 @@ def test_a_listing_can_be_had_on_a_terminal(daemon: Daemon, flagged: list[str]) 
     with terminal(daemon, "review", "--list") as shown:
         assert shown.end() == 0
         assert "3 memories need a review." in shown.seen
+
+
+def test_top_shows_every_part_on_a_low_screen(run: Any, daemon: Daemon) -> None:
+    """Many tools leave room for sessions and calls."""
+    for verb in ("status", "projects", "sessions", "notes", "review", "pushes", "list"):
+        run(verb)
+    run("search", "ladder")
+    with terminal(daemon, "top", rows=18) as shown:
+        shown.wait("Tools")
+        shown.wait("Latest calls")
+        shown.wait("q quits")
+        shown.type("q")
+        assert shown.end() == 0
+
+
+def test_rows_are_shared_among_the_tables() -> None:
+    tables = [Section(title, ("a",), [(str(n),) for n in range(20)]) for title in ("one", "two")]
+    short = Section("three", ("a",), [("0",)])
+    fitted = View(["head"], [*tables, short], "foot").fitted(24)
+    assert [len(section.rows) for section in fitted.sections] == [5, 6, 1]
+    assert View(["head"], tables, "foot").fitted(100).sections == tables
+
+
+def test_the_keys_of_a_review_are_never_cut(daemon: Daemon, flagged: list[str]) -> None:
+    with terminal(daemon, "review", columns=50) as shown:
+        shown.wait("quit")
+        shown.type("q")
+        assert shown.end() == 0
+    lines = plain(shown.seen).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert any("r reject and forget" in line for line in lines)

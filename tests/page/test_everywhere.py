@@ -167,7 +167,9 @@ def test_the_page_says_when_the_daemon_is_gone(browser: Browser, tmp_path: Path)
         page.wait_for_selector("text=Not connected")
         page.get_by_role("link", name="Projects", exact=True).click()
         page.wait_for_selector("text=The daemon cannot be reached.")
-        page.wait_for_selector("text=The daemon has ended, so what you see may be out of date.")
+        page.wait_for_selector(
+            "text=The connection to the daemon is lost, so what you see may be out of date."
+        )
         page.wait_for_selector("text=opens the page anew: memoryd dashboard")
     finally:
         context.close()

@@ -6,9 +6,10 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from memoryd.doors import health
 from memoryd.doors.page.assets import STATIC
@@ -154,3 +155,22 @@ def test_it_fits_and_speaks_french(
         page.wait_for_selector(".shares")
         assert not overflows(page)
         assert "overview." not in page.locator("main").inner_text()
+
+
+@pytest.mark.slow
+def test_a_chart_without_figures_has_no_numbers(browser: Browser, daemon: Daemon) -> None:
+    """As in the first seconds of a daemon."""
+
+    def answer(route: Route) -> None:
+        if '"samples"' in (route.request.post_data or ""):
+            rings: dict[str, Any] = {"short": {"samples": []}, "long": {"samples": []}}
+            route.fulfill(json={"answer": rings | {"now": 1_800_000_000}})
+        else:
+            route.fallback()
+
+    with opened(browser, daemon) as page:
+        page.route("**/page/events", lambda route: route.fulfill(content_type="text/event-stream"))
+        page.route("**/page/call", answer)
+        page.reload()
+        expect(page.locator("body")).to_contain_text("Figures come every 10 seconds.")
+        assert not page.get_by_text(re.compile(r"^0 byte")).count()

@@ -21,7 +21,7 @@ class Screen:
 
     def show(self, view: View) -> None:
         """Draw a view in place of the one before."""
-        self._live.update(rendered(view), refresh=True)
+        self._live.update(rendered(view.fitted(self._live.console.height)), refresh=True)
 
 
 @contextmanager

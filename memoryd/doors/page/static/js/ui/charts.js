@@ -40,6 +40,7 @@ export function Lines({ series, height = 150, label, format = (value) => number(
   const start = from ?? times[0] ?? 0;
   const span = Math.max(1, (to ?? times.at(-1) ?? 1) - start);
   const top = niceTop(series.reduce((most, one) => one.points.reduce((high, [, y]) => Math.max(high, y ?? 0), most), 0.001));
+  const isEmpty = !series.some((one) => one.points.some(([, y]) => y !== null));
   const frame = frameOf(box.width, height, top, format);
   const across = (x) => frame.left + ((x - start) / span) * (frame.right - frame.left);
   const up = (y) => frame.bottom - (y / top) * (frame.bottom - TOP);
@@ -47,7 +48,7 @@ export function Lines({ series, height = 150, label, format = (value) => number(
   const over = (x) => nearest(times, start + ((x - frame.left) / (frame.right - frame.left)) * span);
   const at = times[box.at];
   const tip = at !== undefined && `${clockTime(at)} · ${series.map((one) => `${one.name} ${one.points[box.at]?.[1] == null ? "–" : format(one.points[box.at][1])}`).join(" · ")}`;
-  return html`<${ChartBox} box=${box} height=${height} label=${label} over=${over} tip=${tip} tipAt=${across(at ?? 0)}><${Grid} frame=${frame} format=${format} /><${Clock} from=${start} span=${span} across=${across} height=${height} />${at !== undefined && html`<line class="grid-line" x1=${across(at)} x2=${across(at)} y1=${TOP} y2=${frame.bottom} />`}${drawn}<//>`;
+  return html`<${ChartBox} box=${box} height=${height} label=${label} over=${over} tip=${tip} tipAt=${across(at ?? 0)}><${Grid} frame=${frame} format=${isEmpty ? () => "" : format} /><${Clock} from=${start} span=${span} across=${across} height=${height} />${at !== undefined && html`<line class="grid-line" x1=${across(at)} x2=${across(at)} y1=${TOP} y2=${frame.bottom} />`}${drawn}<//>`;
 }
 
 // A list of names with bars. `rows`: [{label, value, href?, color?}].
