@@ -137,6 +137,20 @@ class StoreUnavailable(StoreError):
     code = "store_unavailable"
 
 
+class StoreOffline(StoreUnavailable):
+    """The Chroma server cannot be reached; what is in RAM can still be read."""
+
+    code = "store_offline"
+    hint = "Check that the server runs and that store.host and store.port are right."
+
+
+class StoreConflict(StoreError):
+    """Another daemon on the same Chroma server changed the memory first. Nothing was changed."""
+
+    code = "store_conflict"
+    hint = "Try again."
+
+
 class MirrorError(MemorydError):
     """The files of the mirror cannot be read or written; `code` says why."""
 
