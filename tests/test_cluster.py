@@ -7,6 +7,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,27 @@ def test_a_name_is_one_memory_on_all_daemons(pair: Pair) -> None:
         (one, other)[number % 2].tool("store_memory", content=f"value {number}", name="one name")
     eventually(lambda: texts(one) == texts(other) == {"one name": "value 5"})
     assert [name for name, _ in pair.server.state().values()] == ["one name"]
+
+
+def test_two_that_store_under_new_names_at_the_same_moment_end_with_one_memory_each(
+    pair: Pair,
+) -> None:
+    names = [f"name {number}" for number in range(8)]
+
+    def store(daemon: Daemon) -> None:
+        for name in names:
+            daemon.tool("store_memory", content=f"{name} by {daemon.folder.name}", name=name)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(store, pair.daemons))
+    one, other = pair.daemons
+
+    def are_equal() -> bool:
+        stored = pair.server.state().values()
+        is_unique = sorted(name or "" for name, _ in stored) == names
+        return is_unique and texts(one) == texts(other) == {n or "": text for n, text in stored}
+
+    eventually(are_equal, seconds=40)
 
 
 def test_without_its_server_a_daemon_serves_what_it_has_and_refuses_to_store(pair: Pair) -> None:

@@ -94,26 +94,28 @@ class SharedCollection(Collection):
         for meta in new.metadatas:
             if rows.OF not in meta:
                 meta[rows.CLOCK] = clock
-        self._commit(lambda: self._send(new), records)
+        self._commit(lambda: self._send(new, set(old)), records)
         replaced = [record.memory.id for record in records if record.memory.id in old]
         left = self._metadatas(replaced)
         if gone := [id for id in replaced if id not in left]:
             self._drop_passages(gone, new)
             raise StoreConflict("Another daemon forgot this memory at the same moment.")
 
-    def _send(self, new: rows.Rows) -> None:
-        """New rows first: a reader then finds all passages that a replaced row names."""
+    def _send(self, new: rows.Rows, replaced: set[str]) -> None:
+        """New rows first: a reader then finds all passages that a replaced row names. `replaced`:
+        the memories that there were when this write was checked. One that has been forgotten since
+        is not new."""
         old = self._metadatas(new.ids)
         surplus: list[str] = []
         fresh, known = rows.Rows(), rows.Rows()
         columns = zip(new.ids, new.documents, new.metadatas, new.vectors, strict=True)
         for id, document, meta, vector in columns:
-            if id not in old:
+            if id not in old and id not in replaced:
                 fresh.add(id, document, meta, vector)
                 continue
             if rows.OF not in meta:
-                surplus += rows.row_ids(id, rows.row_count(old[id]))[rows.row_count(meta) :]
-            known.add(id, document, meta | rows.stale_keys(old[id], meta), vector)
+                surplus += rows.row_ids(id, rows.row_count(old.get(id)))[rows.row_count(meta) :]
+            known.add(id, document, meta | rows.stale_keys(old.get(id), meta), vector)
         self._send_batches(self._chroma.add, fresh)
         self._send_batches(self._chroma.update, known)
         if surplus:
