@@ -9,7 +9,9 @@ MemorydError
 ├── StoreError         the store refused an operation, or it failed
 │   ├── StoreBusy          another process has the data directory
 │   ├── StoreMismatch      the store was made for another model or schema
+│   ├── StoreConflict      another daemon on the same server changed the memory first
 │   └── StoreUnavailable   the store cannot be reached, or its worker keeps crashing
+│       └── StoreOffline       the Chroma server cannot be reached
 ├── DaemonUnavailable  no daemon answers; the call was not made
 │   ├── DaemonNotStarted   a daemon could not be started
 │   └── DaemonUnreachable  a process has the data directory but does not answer
