@@ -9,7 +9,9 @@ MemorydError
 ├── StoreError         the store refused an operation, or it failed
 │   ├── StoreBusy          another process has the data directory
 │   ├── StoreMismatch      the store was made for another model or schema
+│   ├── StoreConflict      another daemon on the same server changed the memory first
 │   └── StoreUnavailable   the store cannot be reached, or its worker keeps crashing
+│       └── StoreOffline       the Chroma server cannot be reached
 ├── DaemonUnavailable  no daemon answers; the call was not made
 │   ├── DaemonNotStarted   a daemon could not be started
 │   └── DaemonUnreachable  a process has the data directory but does not answer
@@ -135,6 +137,20 @@ class StoreUnavailable(StoreError):
     """The store cannot be reached, or its worker crashed again on the retry."""
 
     code = "store_unavailable"
+
+
+class StoreOffline(StoreUnavailable):
+    """The Chroma server cannot be reached; what is in RAM can still be read."""
+
+    code = "store_offline"
+    hint = "Check that the server runs and that store.host and store.port are right."
+
+
+class StoreConflict(StoreError):
+    """Another daemon on the same Chroma server changed the memory first. Nothing was changed."""
+
+    code = "store_conflict"
+    hint = "Try again."
 
 
 class MirrorError(MemorydError):

@@ -107,6 +107,10 @@ class Record:
     memory: Memory
     passages: tuple[Passage, ...] = ()
     revision: int = 0  # a new number for every write of this memory; 0: not written yet
+    # The revision that the writer of this version knew, 0 if it knew none. A store that several
+    # daemons share refuses a write that would replace another one. None: not compared.
+    replaces: int | None = None
+    clock: int = 0  # orders the writes of all daemons that share a store; 0: not shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +356,29 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Flush and release the store; closing twice is harmless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What was written to a shared store after some clock."""
+
+    revisions: Mapping[str, int]  # by id, of memories that were written
+    noted: frozenset[str]  # ids of memories that were deleted, or whose write took long
+    clock: int  # the highest of all
+
+
+class ChangeFeed(Protocol):
+    """What other daemons do to a store that several share. Every method may raise StoreOffline."""
+
+    async def changes(self, since: int) -> Changes:
+        """What was written with a clock higher than `since`, by any daemon."""
+
+    async def listing(self, offset: int) -> Mapping[str, int] | None:
+        """The revisions of some memories by id, from this place in the store's own order on; None
+        after the last. If memories are deleted meanwhile, some can be left out."""
+
+    async def sweep_notes(self) -> None:
+        """Delete notes of deletions that every running daemon has read long ago."""
 
 
 class NextStore(Protocol):

@@ -70,6 +70,7 @@ class StoreSettings:
     headers: dict[str, str] = field(default_factory=dict)
     tenant: str = "default_tenant"
     database: str = "default_database"
+    poll_seconds: float = field(default=1.0, metadata={"least": 0.1, "most": 10.0})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from memoryd.engine import relations
-from memoryd.engine.memories import Memories, id_key
+from memoryd.engine.lock_keys import id_key
+from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.fields import SUPERSEDED_BY, SUPERSEDES, ids_of
 from memoryd.model import Chain, is_expired

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
 
 from memoryd.engine.index.passages import RowTerms, row_terms
 from memoryd.engine.parts import Parts
-from memoryd.errors import ModelUnavailable, TextRefused
+from memoryd.errors import ModelUnavailable, StoreConflict, TextRefused
 from memoryd.fair import in_thread
 from memoryd.lead import lead_of
 from memoryd.model import Memory
 from memoryd.ports import Passage, Record
 
+T = TypeVar("T")
 LONG = 5_000  # characters of content from which its terms are computed on a thread
+MAX_CONFLICTS = 5  # times that an operation runs again
 PACE = 20  # memories removed from the index before the event loop runs other tasks
 
 
@@ -41,8 +45,8 @@ async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
 
 async def commit(parts: Parts, *records: Record) -> None:
     """Write memories, new or changed, to store and index: all of them or none."""
-    records = tuple(replace(record, revision=secrets.randbits(62) | 1) for record in records)
-    found = [await _terms(record) for record in records]
+    records = tuple(_stamped(parts, record) for record in records)
+    found = [await terms(record) for record in records]
     with anyio.CancelScope(shield=True):
         parts.index.tables[0].reserve(sum(len(record.passages) or 1 for record in records))
         if len(records) == 1:
@@ -51,8 +55,8 @@ async def commit(parts: Parts, *records: Record) -> None:
         else:
             await parts.store.put_all(records)
         try:
-            for record, terms in zip(records, found, strict=True):
-                parts.index.put(record, terms)
+            for record, words in zip(records, found, strict=True):
+                parts.index.put(record, words)
         except MemoryError:
             # The store has it, the index perhaps half of it: end rather than serve a wrong index.
             raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None
@@ -60,7 +64,25 @@ async def commit(parts: Parts, *records: Record) -> None:
             parts.snapshots.erase(record.memory.id)  # the text of the old version
 
 
-async def _terms(record: Record) -> RowTerms | None:
+def _stamped(parts: Parts, record: Record) -> Record:
+    """With a new revision, and the one that it replaces."""
+    known = parts.index.revision(record.memory.id)
+    replaces = 0 if known is None else known or None  # 0 in the index: uncertain
+    return replace(record, revision=secrets.randbits(62) | 1, replaces=replaces)
+
+
+async def retried(parts: Parts, operation: Callable[[], Awaitable[T]]) -> T:
+    """The result of an operation. It runs again, on the present memories, if another daemon on the
+    same store changed one of them first. Call outside the gate and all locks."""
+    for _ in range(MAX_CONFLICTS):
+        try:
+            return await operation()
+        except StoreConflict:
+            await parts.catch_up()
+    return await operation()
+
+
+async def terms(record: Record) -> RowTerms | None:
     """The terms of a long memory, computed on a thread; None for a short one."""
     return await in_thread(row_terms, record) if len(record.memory.content) > LONG else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -10,7 +9,6 @@ from dataclasses import asdict
 from datetime import tzinfo
 from functools import partial
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import anyio
 
@@ -21,6 +19,7 @@ from memoryd.engine.census import Censuses
 from memoryd.engine.chains import Chains
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.details import Details
+from memoryd.engine.following import Following
 from memoryd.engine.handles import memory_handles, session_handles
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
@@ -36,7 +35,7 @@ from memoryd.engine.mirror.mirror import Mirror
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
-from memoryd.engine.parts import Parts
+from memoryd.engine.parts import Parts, lifetimes_of, now_in_zone
 from memoryd.engine.projects import Projects
 from memoryd.engine.push.file_notes import FileNotes
 from memoryd.engine.push.hooks import Hooks
@@ -61,10 +60,11 @@ from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
 from memoryd.logs import stage
-from memoryd.model import DAY, MICRO, Lifetimes, Memory
+from memoryd.model import Memory
 from memoryd.ports import (
     Backup,
     BlockFiles,
+    ChangeFeed,
     ClockRecord,
     Encoder,
     FileHistory,
@@ -77,7 +77,7 @@ from memoryd.ports import (
     Store,
     Watch,
 )
-from memoryd.settings import Config, MemorySettings
+from memoryd.settings import Config
 from memoryd.tasks import task_group
 
 
@@ -88,8 +88,9 @@ class Engine:
         """`history`: knows which files of a project have changed."""
         self._parts = parts
         self._change: ModelChange | None = None
+        self._following: Following | None = None
 
-        memories = Memories(parts)
+        self._memories = memories = Memories(parts)
         self.store = memories.store
         self.get = memories.get
         self.forget = memories.forget
@@ -242,6 +243,7 @@ class Engine:
             "llm": self._parts.language.name,
             "llm_trouble": self._parts.language.trouble or None,
             "takeover": self.takeover,
+            "shared_store": self._following.state() if self._following else None,
             "mirror": self.mirror.state(),
             "blocks": self.blocks.state(),
         }
@@ -309,6 +311,11 @@ class Engine:
         """Rerank the top results from now on; without a reranker, `trouble` says why."""
         self._parts.reranking.attach(reranker, trouble)
 
+    def follow(self, feed: ChangeFeed, poll_seconds: float) -> None:
+        """Follow what other daemons do to the store, from the start of the jobs on."""
+        drop = self._windows.drop
+        self._following = Following(self._parts, feed, self._memories, poll_seconds, drop)
+
     def jobs(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What runs in the background as long as the engine does."""
         parts = self._parts
@@ -316,6 +323,7 @@ class Engine:
             *(parts.embedding.run, parts.reranking.run, self.keep_up),
             *(self.embed_after_outages, parts.snapshots.keep_current, self.compaction.run),
             *(self.pushes.run, self.intake.run, self.mirror.run, self.blocks.run, self.map.run),
+            *([self._following.run] if self._following else []),
         )
 
     def without_model(self, why: Callable[[], str]) -> None:
@@ -340,6 +348,7 @@ async def run_engine(
     prompt: PromptFn | None = None,
     mirror_files: MirrorFiles | None = None,
     block_files: BlockFiles | None = None,
+    feed: ChangeFeed | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
@@ -348,6 +357,7 @@ async def run_engine(
     `history` knows which files of a project have changed. `language` writes summaries; `prompt`
     does so in its place, for a program that has a language model of its own. `mirror_files`: the
     folder of the mirror, if there is one. `block_files`: the files with a block that memoryd keeps.
+    `feed`: what other daemons do to the store, if they share it.
     """
     embedding = Embedding(config.embedding, encoder)
     exact = config.search.exact_limit if config.store.mode == "embedded" else 0
@@ -359,16 +369,17 @@ async def run_engine(
         facts["from_snapshot"] = await snapshots.load(store, watch)
         facts["memories"] = len(index)
     rules = (lifetimes_of(config.memory), config.memory, config.search)
-    ticks = partial(_now, clock, not config.memory.timezone)
+    ticks = partial(now_in_zone, clock, not config.memory.timezone)
     time_kept = (monotonic, clock_record or NoRecord())
     kept = (snapshots, config.backup, config.lifecycle)
     parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
-    parts.hooks = config.hooks
-    parts.phases = config.phases
+    parts.hooks, parts.phases = config.hooks, config.phases
     parts.language = Language(config.llm, language, prompt)
     parts.mirror_files = mirror_files
     parts.block_files, parts.block_tokens = block_files, config.mirror.block_tokens
     engine = Engine(parts, history)
+    if feed is not None:
+        engine.follow(feed, config.store.poll_seconds)
     try:
         async with task_group() as tasks:
             for job in engine.jobs():
@@ -381,17 +392,3 @@ async def run_engine(
             await engine.note_clock()
             await engine.write_uses_at_end()
             await snapshots.save_at_end()
-
-
-def _now(clock: Callable[[], float], in_system_zone: bool) -> float:
-    """The time to the microsecond. Every operation calls this first, so a changed time zone of the
-    system is noticed here: the C library reads it again only on `tzset`."""
-    if in_system_zone and sys.platform != "win32":
-        time.tzset()
-    return round(clock(), MICRO)
-
-
-def lifetimes_of(settings: MemorySettings) -> Lifetimes:
-    """The expiry rules as configured."""
-    zone = ZoneInfo(settings.timezone) if settings.timezone else None
-    return Lifetimes(conversation=settings.conversation_days * DAY, zone=zone)

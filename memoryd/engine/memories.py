@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from memoryd.engine import checks, commits, relations
 from memoryd.engine.lifecycle.decay import CLAIMS, stored_again
+from memoryd.engine.lock_keys import id_key, keys_of, lock_keys
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import assigned, settled
 from memoryd.engine.relations import check_relations
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.sessions.note_rules import check_stays_note
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
-from memoryd.errors import InvalidInput, NotFound
+from memoryd.errors import InvalidInput, NotFound, StoreConflict
 from memoryd.fields import (
     SUPERSEDED_BY,
-    SUPERSEDES,
     completed,
-    handles_of,
-    ids_of,
     is_note,
     project_of,
     related_ids,
 )
-from memoryd.labels import folded_name, normal_name
+from memoryd.labels import normal_name
 from memoryd.lead import read_text
 from memoryd.metadata import check_metadata
 from memoryd.model import (
@@ -142,15 +142,22 @@ class Memories:
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
         asked = replace(asked, metadata=completed(asked))
+        if asked.name:  # another daemon may have stored under it a moment ago
+            await self._parts.catch_up()
+        stored, has_vector = await commits.retried(self._parts, partial(self._commit_new, asked))
+        if not has_vector:
+            warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
+        return replace(stored, warnings=warnings)
+
+    async def _commit_new(self, asked: Memory) -> tuple[Stored, bool]:
+        """Embed and commit a checked memory; what came of it, and whether it has a vector."""
         async with self._parts.gate.passing():
             # Before the locks: a call for the same name or fact must not wait for the model.
             _, expected = self._outcome(asked)
             passages = await commits.embed(self._parts, expected.memory)
             async with self._parts.locks.hold(keys_of(asked)):
                 stored = await self._settle(asked, Record(expected.memory, passages))
-        if not passages:
-            warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
-        return replace(stored, warnings=warnings)
+        return stored, bool(passages)
 
     async def get(self, id_or_name: str) -> Memory | None:
         """The memory with this id or name; None if it does not exist or has expired."""
@@ -174,6 +181,9 @@ class Memories:
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         """Delete those of `ids` for which `holds` is true, in one commit; the deleted ones."""
+        return await commits.retried(self._parts, partial(self._drop_if, ids, holds))
+
+    async def _drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         index = self._parts.index
         async with self._parts.gate.passing():
             while True:
@@ -191,7 +201,8 @@ class Memories:
             if memory is not None and self._parts.index.is_pending(id):
                 passages = await commits.embed(self._parts, memory)
                 if passages:
-                    await commits.commit(self._parts, Record(memory, passages))
+                    with suppress(StoreConflict):  # another daemon has changed or embedded it
+                        await commits.commit(self._parts, Record(memory, passages))
 
     async def remember_fact(self, content: str, **options: Any) -> Stored:
         """Store a fact: kept until forgotten."""
@@ -333,31 +344,6 @@ def _merged(twin: Memory, asked: Memory) -> Memory:
     if not identical(merged, twin):
         merged = replace(merged, updated_at=asked.created_at)
     return stored_again(merged, asked.created_at)
-
-
-# Locks are taken in the order of their keys: fact, then name, then id, everywhere.
-def id_key(id: str) -> str:
-    return f"3:{id}"
-
-
-def lock_keys(before: Memory | None, after: Memory) -> set[str]:
-    """The keys of the ids to lock for a change, and of supersession if it could close a circle."""
-    ids = relations.changed_ids(before, after) | ({before.id} if before else set())
-    can_circle = before is not None and ids_of(after, SUPERSEDES) != ids_of(before, SUPERSEDES)
-    return {*map(id_key, ids), *([relations.SUPERSEDING] if can_circle else [])}
-
-
-def name_key(name: str) -> str:
-    """Of a name, and of all that are equal to it among notes."""
-    return f"2:{folded_name(name)}"
-
-
-def keys_of(memory: Memory) -> list[str]:
-    """The keys to lock to store this memory: its names, and its text if it is a fact."""
-    keys = [name_key(handle) for handle in handles_of(memory)]
-    if memory.type is MemoryType.FACT:
-        keys.append(f"1:{memory.session_id or ''}\0{memory.content.strip()}")
-    return keys
 
 
 def checked_name(value: object, parts: Parts) -> str | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
 
 import anyio
 
@@ -15,7 +17,7 @@ from memoryd.engine.index.snapshot import Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
-from memoryd.model import Lifetimes
+from memoryd.model import DAY, MICRO, Lifetimes
 from memoryd.ports import BlockFiles, ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
     BackupSettings,
@@ -98,6 +100,9 @@ class Gate:
 async def _nothing(ids: Collection[str]) -> None: ...
 
 
+async def _nobody_else() -> None: ...
+
+
 @dataclass(slots=True)
 class Parts:
     """The store, the data derived from it, and the settings. Whoever replaces the index, with the
@@ -125,5 +130,23 @@ class Parts:
     mirror_files: MirrorFiles | None = None  # the folder of the mirror, if there is one
     block_files: BlockFiles | None = None  # files with a block that memoryd keeps
     block_tokens: int = 1500  # of such a block
+    # For a store that several daemons share. `catch_up` reads what the others have written until
+    # now; call it outside the gate and all locks. `store_trouble`: why that is not possible.
+    catch_up: Callable[[], Awaitable[None]] = _nobody_else
+    store_trouble: Callable[[], str] = str
     # Called with the ids of deleted memories, before the deletion is answered, under their locks.
     after_drop: Callable[[Collection[str]], Awaitable[None]] = _nothing
+
+
+def now_in_zone(clock: Callable[[], float], in_system_zone: bool) -> float:
+    """The time to the microsecond. Every operation calls this first, so a changed time zone of the
+    system is noticed here: the C library reads it again only on `tzset`."""
+    if in_system_zone and sys.platform != "win32":
+        time.tzset()
+    return round(clock(), MICRO)
+
+
+def lifetimes_of(settings: MemorySettings) -> Lifetimes:
+    """The expiry rules as configured."""
+    zone = ZoneInfo(settings.timezone) if settings.timezone else None
+    return Lifetimes(conversation=settings.conversation_days * DAY, zone=zone)

@@ -15,7 +15,7 @@ from itertools import islice
 import anyio.lowlevel
 
 from memoryd.engine import checks, commits
-from memoryd.engine.memories import id_key
+from memoryd.engine.lock_keys import id_key
 from memoryd.engine.parts import Parts
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.fields import PROJECT, project_of

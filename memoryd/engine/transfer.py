@@ -17,7 +17,7 @@ import anyio
 
 from memoryd.engine import checks, commits, relations
 from memoryd.engine.filters import Filter
-from memoryd.engine.memories import id_key, keys_of
+from memoryd.engine.lock_keys import id_key, keys_of
 from memoryd.engine.parts import Parts
 from memoryd.engine.relations import with_superseding
 from memoryd.engine.secrecy import secret_fields, without_secrets
@@ -118,12 +118,16 @@ class Imports:
         known = with_superseding(self._parts.index, memory)
         if not (found := self._judged(known, overwrite, foreign)).changed:
             return found
-        async with self._parts.gate.passing():
-            if self._parts.embedding.encoder is not encoder:  # `passages` are of that one
-                passages = ()
-            if not passages and not foreign:
-                passages = await commits.embed(self._parts, memory)
-            done = await self._write(Record(memory, passages), overwrite, foreign)
+
+        async def write() -> Arrival:
+            async with self._parts.gate.passing():
+                # They are of the model that there was before the gate.
+                usable = passages if self._parts.embedding.encoder is encoder else ()
+                if not usable and not foreign:
+                    usable = await commits.embed(self._parts, memory)
+                return await self._write(Record(memory, usable), overwrite, foreign)
+
+        done = await commits.retried(self._parts, write)
         return replace(done, masked=masked)
 
     async def _write(self, record: Record, overwrite: bool, foreign: bool) -> Arrival:

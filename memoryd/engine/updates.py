@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from memoryd.engine import checks, commits, relations
 from memoryd.engine.lifecycle.decay import restarted, without_claims
-from memoryd.engine.memories import Memories, checked_name, lock_keys, name_key, settled_expiry
+from memoryd.engine.lock_keys import lock_keys, name_key
+from memoryd.engine.memories import Memories, checked_name, settled_expiry
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import without_secrets
 from memoryd.engine.sessions.note_rules import (
@@ -148,6 +150,12 @@ class Updates:
 
     async def apply(self, found: Memory, change: AnyChange, *, stamp: bool = True) -> Updated:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
+        if change.names:  # another daemon may have given them away a moment ago
+            await self._parts.catch_up()
+        write = partial(self._pass_and_write, found, change, stamp=stamp)
+        return await commits.retried(self._parts, write)
+
+    async def _pass_and_write(self, found: Memory, change: AnyChange, *, stamp: bool) -> Updated:
         async with self._parts.gate.passing():
             return await self._write(found, change, stamp=stamp)
 

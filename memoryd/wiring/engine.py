@@ -197,6 +197,7 @@ async def open_engine(
                 prompt=prompt,
                 mirror_files=_mirror_files(config),
                 block_files=LocalBlockFiles(config.memory.path),
+                feed=store if config.store.mode == "http" else None,
             ) as engine,
         ):
             if wait and model is not None:

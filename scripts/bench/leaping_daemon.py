@@ -1,5 +1,6 @@
 """`memoryd` for crash runs: its clock is ahead by the seconds that a file names, and a snapshot of
-its index is kept from the first memory on, so that it can be damaged."""
+its index is kept from the first memory on, so that it can be damaged; one that shares its store
+compares all memories often."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from memoryd.engine import following
 from memoryd.engine.index import snapshot
 
 CLOCK_VARIABLE = "CRASH_RUN_CLOCK"
@@ -25,6 +27,7 @@ def leaping_time() -> float:
 if __name__ == "__main__":
     time.time = leaping_time
     snapshot.MIN_MEMORIES = 1
+    following.COMPARE = 10.0
     from memoryd.__main__ import main
 
     sys.exit(main())

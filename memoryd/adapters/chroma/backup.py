@@ -61,6 +61,8 @@ class BackupJob:
             found = self._source.read(ids)
             self._writer.add(found.records)
             self._count -= len(found.unreadable)
+            if self._source.is_shared:  # forgotten by another daemon since this began
+                self._count -= len(ids) - len(found.records) - len(found.unreadable)
             for id in ids:
                 del self._left[id]
 

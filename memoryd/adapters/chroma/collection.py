@@ -31,6 +31,8 @@ class Collection:
         {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
     )
 
+    is_shared: ClassVar = False  # other daemons may write to it, too
+
     def __init__(
         self,
         chroma: Any,

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
+from memoryd.adapters.chroma.disk_errors import to_memoryd_error
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
 from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
+from memoryd.adapters.chroma.shared import NOTES, SharedCollection
 from memoryd.adapters.chroma.sqlite_read import (
     DATABASE,
     collection_facts,
@@ -23,10 +25,17 @@ from memoryd.adapters.chroma.sqlite_read import (
     read_revisions,
 )
 from memoryd.adapters.chroma.worker_events import stage
-from memoryd.errors import MemorydError, StoreError, StoreMismatch, StoreUnavailable
+from memoryd.errors import (
+    MemorydError,
+    StoreError,
+    StoreMismatch,
+    StoreOffline,
+    StoreUnavailable,
+)
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
+REQUEST_TIMEOUT = 25.0  # seconds; less than the time after which an idle worker is replaced
 OTHER_MODEL = "store_other_model"
 NO_MODEL = "none"  # all rows have placeholder vectors: any model may take the store over
 NO_MODEL_DIMENSION = 384  # of placeholders: MiniLM's, so that it can take the store over
@@ -103,6 +112,7 @@ def _get_or_create(
             if identity is None:
                 raise
             found = _create_for(client, settings, identity)
+        notes = _remote_notes(client, settings) if settings.mode == "http" else None
         if identity is not None:
             _check_compatible(found, identity, where or f"at {settings.host}:{settings.port}")
         if identity == ANY_MODEL:
@@ -114,7 +124,27 @@ def _get_or_create(
             raise
         raise _open_error(settings, exc) from exc
     identity = identity or identity_of(found.metadata)
+    if notes is not None:
+        return SharedCollection(found, notes, identity, client)
     return Collection(found, identity, settings.mode, client, written, revisions, others)
+
+
+def _remote_notes(client: Any, settings: StoreSettings) -> Any:
+    """The collection of the notes. Also sets a limit for requests: Chroma's client has none, and a
+    server that does not answer would block the worker for ever."""
+    client._server._session.timeout = REQUEST_TIMEOUT
+    name = settings.collection + NOTES
+    return client.get_or_create_collection(name, embedding_function=None)
+
+
+def to_remote_error(exc: Exception, settings: StoreSettings) -> MemorydError:
+    """Any exception of a call to a Chroma server as an error of memoryd."""
+    if type(exc).__module__.startswith(("httpx", "httpcore")):
+        return StoreOffline(
+            f"The Chroma server at {settings.host}:{settings.port} cannot be reached "
+            f"({type(exc).__name__})."
+        )
+    return to_memoryd_error(exc)
 
 
 def _client_settings() -> Any:
@@ -142,7 +172,13 @@ def _create_for(client: Any, settings: StoreSettings, identity: Identity) -> Any
         MODEL_KEY: identity.model,
         DIMENSION_KEY: identity.dimension,
     }
-    return _create_collection(client, settings.collection, settings.sync_threshold, facts)
+    try:
+        return _create_collection(client, settings.collection, settings.sync_threshold, facts)
+    except Exception:
+        if settings.mode == "embedded":
+            raise
+        # Another daemon may have made it a moment ago; if not, this raises.
+        return client.get_collection(settings.collection, embedding_function=None)
 
 
 def create_other_collection(

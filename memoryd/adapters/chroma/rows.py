@@ -32,6 +32,7 @@ ROWS = RESERVED + "rows"  # how many rows the memory has; absent: one
 SPAN = RESERVED + "span"  # characters of the content that this row's vector stands for
 OF = RESERVED + "of"  # on a further passage: the memory it belongs to
 REVISION = RESERVED + "revision"  # a new number with every write of the memory
+CLOCK = RESERVED + "clock"  # on a Chroma server: orders the writes of all daemons
 PENDING = RESERVED + "pending"  # stored without a model: the vector is a placeholder
 
 # Keys of the collection's own metadata.
@@ -216,9 +217,9 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
         pinned=bool(meta.get(PINNED, False)),
         updated_at=_time(meta.get(UPDATED)),
     )
-    revision = int(meta.get(REVISION, 0))
+    revision, clock = int(meta.get(REVISION, 0)), int(meta.get(CLOCK, 0))
     if meta.get(PENDING):
-        return Record(memory, revision=revision)
+        return Record(memory, revision=revision, clock=clock)
     ids = row_ids(row.id, row_count(meta))[1:]
     found = [row, *(further[id] for id in ids if id in further)]
     spans = [_span(part.meta, len(content)) for part in found]
@@ -226,7 +227,7 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
     if not all(abs(float(np.linalg.norm(vector)) - 1.0) < UNIT for vector in vectors):
         return Record(memory)  # keeps the text; the engine makes its vectors again
     passages = tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
-    return Record(memory, passages, revision)
+    return Record(memory, passages, revision, clock=clock)
 
 
 def row_count(meta: Mapping[str, Any] | None) -> int:

@@ -27,7 +27,7 @@ from memoryd.adapters.chroma.rows import Found, Row, to_records
 from memoryd.adapters.chroma.worker_client import MAX_TRIES, WorkerClient
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.fair import CALLER, FairQueue
-from memoryd.ports import Backup, Identity, Record, Watch
+from memoryd.ports import Backup, Changes, Identity, Record, Watch
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
@@ -62,8 +62,10 @@ class _Write:
 class ChromaStore:
     """See `memoryd.ports.Store`."""
 
-    def __init__(self, worker: WorkerClient) -> None:
+    def __init__(self, worker: WorkerClient, *, is_shared: bool = False) -> None:
+        """`is_shared`: other daemons may write to it, too."""
         self._worker = worker
+        self._is_shared = is_shared
         self._waiting: FairQueue[_Write] = FairQueue()
         self._group: list[_Write] = []  # being committed
         self._has_writes = anyio.Event()
@@ -110,6 +112,10 @@ class ChromaStore:
 
     async def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page. Also removes rows that belong to no memory."""
+        if self._is_shared:
+            async for shared_page in self._scan_shared():
+                yield shared_page
+            return
         held: list[
             Row
         ] = []  # rows of memories that have several rows, which may be on different pages
@@ -127,6 +133,26 @@ class ChromaStore:
         orphans = [id for id in found.orphans if id.partition("#")[0] not in self._unreadable]
         if orphans:
             await self._worker.call("drop", orphans)
+
+    async def _scan_shared(self) -> AsyncIterator[list[Record]]:
+        """The same while other daemons write: a memory with all its rows at a time. Rows without a
+        memory are kept, because another daemon may be writing the memory."""
+        offset = 0
+        while page := await self.listing(offset):
+            offset += len(page)
+            yield await self.get(list(page))
+
+    async def changes(self, since: int) -> Changes:
+        """See `memoryd.ports.ChangeFeed`, also for the next two."""
+        found: Changes = await self._worker.call("changes", since)
+        return found
+
+    async def listing(self, offset: int) -> Mapping[str, int] | None:
+        found: dict[str, int] | None = await self._worker.call("listing", offset)
+        return found
+
+    async def sweep_notes(self) -> None:
+        await self._worker.call("sweep_notes")
 
     def _report_unreadable(self, found: Mapping[str, str]) -> None:
         new = {id: why for id, why in found.items() if id not in self._unreadable}
@@ -353,7 +379,7 @@ async def open_chroma(
         progress=progress,
         backups=backups,
     )
-    store = ChromaStore(worker)
+    store = ChromaStore(worker, is_shared=settings.mode == "http")
     async with task_group() as tasks:
         await worker.start(tasks)
         tasks.start_soon(store.commit_groups)

@@ -17,7 +17,7 @@ from memoryd.adapters.chroma.disk_errors import (
     is_damage_error,
     to_memoryd_error,
 )
-from memoryd.adapters.chroma.open import open_remote
+from memoryd.adapters.chroma.open import open_remote, to_remote_error
 from memoryd.adapters.chroma.open_files import OpenFiles, store_gone_error
 from memoryd.adapters.chroma.other_collections import can_be_kept
 from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, close, finish_next
@@ -83,7 +83,7 @@ class WorkerStore:
         """The operation of this name; StoreError if there is none."""
         if name in self.OPERATIONS:
             return getattr(self, name)  # type: ignore[no-any-return]
-        if name in Collection.OPERATIONS:
+        if name in self._collection.OPERATIONS:
             return getattr(self._collection, name)  # type: ignore[no-any-return]
         raise StoreError(f"The store has no operation {name!r}.")
 
@@ -215,7 +215,9 @@ class WorkerStore:
     def to_error(self, exc: Exception) -> MemorydError:
         """The error to answer a failed call with. Sets `needs_new_worker` if the store no longer
         works in this one."""
-        if not self._embedded or isinstance(exc, MemorydError):
+        if not self._embedded:
+            return to_remote_error(exc, self._settings)
+        if isinstance(exc, MemorydError):
             return to_memoryd_error(exc)
         if self._files is not None and not self._files.are_in_place:
             return store_gone_error(self._data_dir / LIVE)

@@ -66,6 +66,10 @@ class Names:
         from this one at most in case and accents."""
         return self._folded.get(folded_name(name), [])
 
+    def repeated(self) -> list[str]:
+        """The names that several memories have."""
+        return list(self._older)
+
     def notes(self) -> set[int]:
         """The slots of all notes."""
         return self._notes.copy()

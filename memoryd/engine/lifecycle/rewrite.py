@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import structlog
 
 from memoryd.engine import commits
-from memoryd.engine.memories import id_key
+from memoryd.engine.lock_keys import id_key
 from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError, StoreUnavailable
 from memoryd.model import Memory, identical

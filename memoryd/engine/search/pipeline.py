@@ -24,7 +24,7 @@ from memoryd.engine.search import rank
 from memoryd.engine.search.dates import NO_TIMES, AskedTimes
 from memoryd.engine.search.fold import Folder, did_not_fit, within
 from memoryd.engine.search.store_candidates import from_store
-from memoryd.errors import EmbedError
+from memoryd.errors import EmbedError, StoreOffline
 from memoryd.fields import project_of
 from memoryd.model import DAY, Hit, Why, who
 from memoryd.ports import Store
@@ -83,6 +83,7 @@ class SearchState:
     timings: dict[str, float] = field(default_factory=dict)  # step: seconds
 
 
+BY_WORDS = "Results are by words only."
 Step = Callable[[SearchState], Awaitable[bool | None]]  # true: run all steps again
 
 
@@ -124,9 +125,13 @@ async def gather(state: SearchState) -> None:
         in_time = None if view.in_time is None else view.in_time & allowed
         state.view = view = replace(view, allowed=allowed, in_time=in_time)
     if state.vector is not None and not view.vectors.keep:
-        state.slot_cosines = await from_store(
-            state.store, state.index, view, state.vector, state.limit
-        )
+        try:
+            state.slot_cosines = await from_store(
+                state.store, state.index, view, state.vector, state.limit
+            )
+        except StoreOffline as exc:
+            state.vector = None
+            state.warnings.append(f"{exc.message} {BY_WORDS}")
 
 
 async def fuse(state: SearchState) -> bool:

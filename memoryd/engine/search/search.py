@@ -18,7 +18,7 @@ from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import narrowed
 from memoryd.engine.search.dates import NO_TIMES, asked_times
 from memoryd.engine.search.fold import did_not_fit, within
-from memoryd.engine.search.pipeline import STEPS, WORD_STEPS, SearchState, run, timed
+from memoryd.engine.search.pipeline import BY_WORDS, STEPS, WORD_STEPS, SearchState, run, timed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
 from memoryd.fields import KIND, PROJECT, SUPERSEDED_BY
@@ -27,7 +27,6 @@ from memoryd.model import Hit, MemoryType, Page
 BOTH, WORDS = "both", "words"  # modes: by meaning and words, by words alone
 NO_WORDS = "The query contains no word to search for."
 UNKNOWN = "The embedding model does not know most words of the query."
-BY_WORDS = "Results are by words only."
 LONG = 2_000  # characters of a query from which its terms are computed on a thread
 
 
@@ -136,6 +135,8 @@ class Search:
         async with parts.gate.passing():
             if words:
                 vector, warnings = (None, []) if words_only else await self._vector(text, timings)
+            if trouble := parts.store_trouble():
+                vector, warnings = None, [*warnings, f"{trouble} {BY_WORDS}"]
             # Wait before the view is taken, not after: fewer writes come in between.
             async with turn():
                 now = parts.clock()  # read after all waiting: nothing that expired is returned

@@ -12,17 +12,12 @@ import difflib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from memoryd.engine import checks, commits, relations
-from memoryd.engine.memories import (
-    LONGEST_ADDRESS,
-    NO_VECTOR,
-    REFUSED,
-    Memories,
-    lock_keys,
-    name_key,
-)
+from memoryd.engine.lock_keys import lock_keys, name_key
+from memoryd.engine.memories import LONGEST_ADDRESS, NO_VECTOR, REFUSED, Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.secrecy import secret_fields, without_secrets
 from memoryd.engine.sessions.note_rules import (
@@ -106,6 +101,14 @@ class Notes:
         asked = replace(asked, metadata={**asked.metadata, **check_metadata(own)})
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
+        await self._parts.catch_up()  # another daemon may have added it a moment ago
+        note, has_vector = await commits.retried(self._parts, partial(self._commit_new, asked))
+        if not has_vector:
+            warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
+        return Updated(note.copy(), changed=True, warnings=warnings)
+
+    async def _commit_new(self, asked: Memory) -> tuple[Memory, bool]:
+        """Embed and commit a checked note; the note, and whether it has a vector."""
         async with self._parts.gate.passing():
             passages = await commits.embed(self._parts, asked)
             names = set(map(name_key, handles_of(asked)))
@@ -115,9 +118,7 @@ class Notes:
                 relations.check_relations(self._parts.index, None, asked, now)
                 note = replace(asked, metadata={**asked.metadata, SEQ: self._next_seq()})
                 await relations.commit(self._parts, None, Record(note, passages))
-        if not passages:
-            warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
-        return Updated(note.copy(), changed=True, warnings=warnings)
+        return note, bool(passages)
 
     async def read_note(self, name: str) -> Memory:
         """The note with this name or alias. Raises NotFound, which suggests others."""

@@ -11,7 +11,7 @@ import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.engine.memories import id_key
+from memoryd.engine.lock_keys import id_key
 from memoryd.errors import InvalidInput, StoreError
 from memoryd.model import DAY
 from memoryd.ports import Record

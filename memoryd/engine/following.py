@@ -1,0 +1,209 @@
+"""Follow a store that several daemons share: what one writes, the index of each other one gets.
+
+The feed says which memories were written; each is then read again and put into the index as the
+store has it now, or removed if it is not there. So the index can only ever become what the store
+is, whatever order the news come in.
+
+News are read by clock. A write gets its clock a moment before the store has it, so one with a lower
+clock can arrive after one with a higher clock: every poll reads again what was new `WINDOW` seconds
+ago. What arrives later than that (a process that was paused between the two, and then killed) is
+found by the comparison of all memories, which runs now and then, and whenever polls have paused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+from memoryd.engine import commits
+from memoryd.engine.lock_keys import id_key
+from memoryd.engine.memories import Memories
+from memoryd.engine.parts import Parts
+from memoryd.errors import MemorydError
+from memoryd.model import Memory
+from memoryd.ports import ChangeFeed, Record
+
+log = structlog.get_logger()
+WINDOW = 30.0  # seconds for which news are read again
+COMPARE = 300.0  # seconds between two comparisons of all memories
+SWEEP = 3600.0  # seconds between two sweeps of old notes
+GRACE = 3.0  # seconds that two memories must have one name before the older one is removed
+BATCH = 100  # memories that are read at once
+
+
+class Following:
+    """Keeps the index equal to a shared store. Sets `catch_up` and `store_trouble` of the parts."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        feed: ChangeFeed,
+        memories: Memories,
+        poll_seconds: float,
+        session_changed: Callable[[str], None],
+    ) -> None:
+        self._parts, self._feed, self._memories = parts, feed, memories
+        self._poll_seconds, self._session_changed = poll_seconds, session_changed
+        self._polling = anyio.Lock()
+        self._begun = self._finished = 0  # numbers of polls
+        self._seen: deque[tuple[float, int]] = deque()  # when which clock was the highest
+        self._last_poll: float | None = None
+        self._next_comparison = self._next_sweep = 0.0
+        self._repeated: dict[str, tuple[float, frozenset[tuple[str, int | None]]]] = {}
+        self._trouble, self._failing_since = "", 0.0
+        parts.catch_up, parts.store_trouble = self.catch_up, self._told_trouble
+
+    def state(self) -> Mapping[str, Any]:
+        """Facts for `status`."""
+        last = self._last_poll
+        age = None if last is None else round(self._parts.monotonic() - last, 1)
+        return {"seconds_since_poll": age, "trouble": self._trouble or None}
+
+    async def run(self) -> None:
+        """Poll until cancelled. A failure is logged once, and shown until a poll succeeds."""
+        while True:
+            try:
+                await self.catch_up()
+                await self._settle_names()
+                await self._sweep()
+            except MemorydError as exc:
+                if not self._trouble:
+                    log.warning("poll_failed", code=exc.code)
+            await anyio.sleep(self._poll_seconds)
+
+    async def catch_up(self) -> None:
+        """Return when the index has everything that was committed before this call. Raises
+        StoreError, such as StoreOffline."""
+        before = self._begun
+        async with self._polling:
+            if self._finished > before:
+                return  # a poll that began after this call has finished
+            self._begun = number = self._begun + 1
+            try:
+                await self._poll()
+            except MemorydError as exc:
+                if not self._trouble:
+                    self._failing_since = self._parts.monotonic()
+                    log.warning("store_offline", code=exc.code)
+                self._trouble = exc.message
+                raise
+            self._finished = number
+            if self._trouble:
+                log.info("store_online")
+            self._trouble = ""
+
+    def _told_trouble(self) -> str:
+        if not self._trouble:
+            return ""
+        seconds = round(self._parts.monotonic() - self._failing_since)
+        known = f"This is what was known {seconds} seconds ago, and nothing can be stored."
+        return f"{self._trouble} {known}"
+
+    async def _poll(self) -> None:
+        began = self._parts.monotonic()
+        paused = self._last_poll is None or began - self._last_poll > WINDOW / 2
+        if paused or self._trouble or began >= self._next_comparison:
+            # Once more after the window: what is under way now is in the store then.
+            again = WINDOW if paused or self._trouble else COMPARE
+            await self._compare_all()
+            self._next_comparison = began + again
+        found = await self._feed.changes(self._since(began))
+        revision = self._parts.index.revision
+        ids = {id for id, number in found.revisions.items() if revision(id) != number}
+        ids |= {id for id in found.noted - found.revisions.keys() if revision(id) is not None}
+        await self._read_again(ids)
+        self._seen.append((began, found.clock))
+        self._last_poll = began
+
+    def _since(self, now: float) -> int:
+        """The highest clock that was known `WINDOW` seconds ago, or when the first poll began."""
+        while len(self._seen) > 1 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+        return self._seen[0][1] if self._seen else 0
+
+    async def _compare_all(self) -> None:
+        """Compare all memories of the store with the index."""
+        index, offset = self._parts.index, 0
+        left = {memory.id for memory in index}
+        changed: set[str] = set()
+        while page := await self._feed.listing(offset):
+            offset += len(page)
+            left.difference_update(page)
+            changed |= {id for id, number in page.items() if index.revision(id) != number}
+        # One that the listing left out is read, too, and stays if it is there.
+        await self._read_again(changed | left)
+
+    async def _read_again(self, ids: Iterable[str]) -> None:
+        """Put these memories into the index as they are in the store, or remove them from it."""
+        waiting = sorted(ids)
+        for start in range(0, len(waiting), BATCH):
+            batch = waiting[start : start + BATCH]
+            async with self._parts.gate.passing(), self._parts.locks.hold(map(id_key, batch)):
+                await self._read_batch(batch)
+
+    async def _read_batch(self, ids: Sequence[str]) -> None:
+        parts = self._parts
+        before = {id: parts.index.revision(id) for id in ids}
+        found = {record.memory.id: record for record in await parts.store.get(ids)}
+        gone: list[str] = []
+        for id in ids:
+            record = found.get(id)
+            terms = await commits.terms(record) if record is not None else None
+            if parts.index.revision(id) != before[id]:
+                continue  # written here meanwhile
+            known = parts.index.get(id)
+            if record is not None and record.revision != before[id]:
+                parts.index.put(record, terms)
+            elif record is None and parts.index.remove(id):
+                gone.append(id)
+            else:
+                continue
+            parts.snapshots.erase(id)
+            self._tell_sessions(known, record)
+        if gone:
+            await parts.after_drop(gone)
+
+    def _tell_sessions(self, before: Memory | None, after: Record | None) -> None:
+        memories = (before, after.memory if after else None)
+        for session in {memory.session_id for memory in memories if memory}:
+            if session is not None:
+                self._session_changed(session)
+
+    async def _settle_names(self) -> None:
+        """Two daemons may store under one name at the same moment: remove all but the last, which
+        every daemon finds by the same rule. After some seconds, unchanged: an import that replaces
+        memories may not have finished."""
+        index, now = self._parts.index, self._parts.monotonic()
+        seen: dict[str, tuple[float, frozenset[tuple[str, int | None]]]] = {}
+        for name in index.names.repeated():
+            rivals = [memory for memory in index.all_named(name) if memory.name == name]
+            state = frozenset((memory.id, index.revision(memory.id)) for memory in rivals)
+            since, known = self._repeated.get(name, (now, state))
+            seen[name] = (since if known == state else now, state)
+        self._repeated = seen
+        for name, (since, state) in seen.items():
+            if now - since >= GRACE:
+                await self._keep_last(name, [id for id, _ in state])
+
+    async def _keep_last(self, name: str, ids: list[str]) -> None:
+        """Remove all of these but the one that was written last."""
+        found = [
+            record for record in await self._parts.store.get(ids) if record.memory.name == name
+        ]
+        if len(found) < 2:
+            return
+        # Nothing but what is in the rows: two daemons that decide differently would remove both.
+        last = max(found, key=lambda record: (record.clock, record.memory.id))
+        losers = [record.memory.id for record in found if record is not last]
+        gone = await self._memories.drop_if(losers, lambda m: m is not None and m.name == name)
+        log.info("name_settled", removed=len(gone))
+
+    async def _sweep(self) -> None:
+        if self._parts.monotonic() >= self._next_sweep:
+            await self._feed.sweep_notes()
+            self._next_sweep = self._parts.monotonic() + SWEEP
