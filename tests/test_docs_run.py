@@ -78,6 +78,7 @@ NOT_RUN = {
 PICTURES = {
     "docs/architecture.md": 1,
     "docs/ask.md": 1,
+    "docs/cluster.md": 1,
     "docs/export.md": 3,
     "docs/memory-tool.md": 1,
     "docs/mirror.md": 2,
@@ -177,6 +178,8 @@ class Reader:
 
     def leave(self) -> None:
         self._start(["memoryd", "stop"])
+        if list(self.home.rglob("memoryd-demo")):  # which has a daemon of its own
+            self._start(["memoryd", "demo", "--remove"])
 
     def _run(self, block: Block, words: list[str]) -> None:
         ended = self._ended([self._ported(word) for word in words])
