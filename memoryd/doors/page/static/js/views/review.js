@@ -15,8 +15,9 @@ export default function View() {
   const queue = useQueue();
   const { items, place, length, error, load } = queue;
   const item = items?.[place];
-  const [isEditing, setEditing] = useState(false);
-  useEffect(() => setEditing(false), [item?.id]);
+  const [edited, setEdited] = useState(null); // the id: another item is never in editing
+  const isEditing = Boolean(item) && edited === item.id;
+  const setEditing = (on) => setEdited(on ? item.id : null);
   const act = actionsOf(queue, item, setEditing);
   useKeys(isEditing, act);
   const progress = item && html`<span class="review-progress number" aria-live="polite">${t("review.progress", { place: place + 1, total: length })}</span>`;
