@@ -4,7 +4,6 @@ with invented memories. Run it by scripts/picture."""
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,22 +12,23 @@ from typing import Any, cast
 
 from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
+from scripts import chromium
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 WIDTH, HEIGHT = 1360, 930
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 def main() -> None:
-    program = next(path for name in PROGRAMS if (path := shutil.which(name)))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         demo = Path(folder) / "demo"
         command = [sys.executable, "-m", "memoryd", "--data-dir", str(demo)]
         subprocess.run([*command, "demo"], check=True)
         command += ["--config", str(demo / "config.yaml")]
         subprocess.run([*command, "backup"], check=True)
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = chromium.launch(playwright)
+        if browser is None:
+            sys.exit("There is no Chromium. Run: scripts/browser")
         try:
             shoot(browser, link(command), "", ".chart", "page.png", "light")
             shoot(browser, link(command), "map", "canvas", "page-map.png", "dark")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from playwright.sync_api import Page, sync_playwright
 from memoryd.client import SyncClient
 from memoryd.logs import log_to_stderr
 from memoryd.settings import LogSettings
+from scripts import chromium
 from scripts.bench.corpus import records, texts
 from scripts.bench.start import fill
 
@@ -40,8 +40,6 @@ VIEWS = {
 }
 QUERY = "ba ce di fo"  # frequent words of the corpus: the most work
 SEARCHES = 300
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WATCH = """
 window.longest = 0;
 new PerformanceObserver((list) => {
@@ -101,12 +99,13 @@ def measure_typing(page: Page, base: str) -> dict[str, float]:
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Milliseconds of everything at this size."""
     anyio.run(fill, folder, list(records(count, time.time())))
-    program = next(path for name in PROGRAMS if (path := shutil.which(name)))
     with daemon(folder) as command, sync_playwright() as playwright:
         found = {"search p99 without the page": search_p99(folder)}
         made = subprocess.run([*command, "dashboard", "--json"], check=True, capture_output=True)
         url = json.loads(made.stdout)["url"]
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = chromium.launch(playwright)
+        if browser is None:
+            sys.exit("There is no Chromium. Run: scripts/browser")
         page = browser.new_page()
         page.add_init_script(WATCH)
         page.goto(url)

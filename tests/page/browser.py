@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,10 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Playwright
 
+from scripts import chromium
 from tests.daemons import Daemon, Lines
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESKTOP, PHONE = (1280, 860), (390, 844)
 # Texts that would run, or break the page, if any of them became HTML.
 CANARIES = (
@@ -28,11 +26,12 @@ CANARIES = (
 
 def launch(playwright: Playwright) -> Browser:
     """Chromium as the system has it. Without one the test is skipped, in CI it fails."""
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
-        said = "There is no Chromium: run scripts/browser. The page was NOT tested."
-        pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
-    return playwright.chromium.launch(executable_path=program, args=FLAGS)
+    if (browser := chromium.launch(playwright)) is not None:
+        return browser
+    said = "There is no Chromium: run scripts/browser. The page was NOT tested."
+    if os.environ.get("CI"):
+        pytest.fail(said)
+    pytest.skip(said)
 
 
 def owner(daemon: Daemon, name: str, /, **arguments: Any) -> Any:
