@@ -21,7 +21,7 @@ from memoryd.adapters.backup_file import BackupWriter
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.disk_errors import probe_disk
 from memoryd.adapters.chroma.inspect_files import inspect
-from memoryd.adapters.chroma.worker import take_lock
+from memoryd.adapters.chroma.lock import take_lock
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.cli.main import main

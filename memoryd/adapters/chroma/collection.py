@@ -51,6 +51,7 @@ class Collection:
         self.client = client
         self.others = others
         self.written = written
+        self.dropped = 0  # rows, since it was opened
         self._revisions = revisions
 
     def facts(self) -> dict[str, object]:
@@ -98,6 +99,22 @@ class Collection:
     def ids(self) -> list[str]:
         """The ids of all rows, in the order they were written."""
         return list(self._chroma.get(include=[])["ids"])
+
+    def id_page(self, offset: int, limit: int) -> list[str]:
+        """Some of them. A deletion moves all rows that were written later one place forward."""
+        return list(self._chroma.get(offset=offset, limit=limit, include=[])["ids"])
+
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        """Those of `ids` that are rows."""
+        found: set[str] = set()
+        for start in range(0, len(ids), PAGE):
+            part = list(ids[start : start + PAGE])
+            found.update(self._chroma.get(ids=part, include=[])["ids"])
+        return found
+
+    def set_sync_threshold(self, rows: int) -> None:
+        """How many rows are written between two flushes of the index, from the next opening on."""
+        self._chroma.modify(configuration={"hnsw": {"sync_threshold": rows}})
 
     def put(self, new: Sequence[rows.Row]) -> None:
         """Insert or replace rows without a conversion."""
@@ -206,6 +223,7 @@ class Collection:
     def drop(self, row_ids: Sequence[str]) -> None:
         """Remove rows that are known to exist."""
         self.written += len(row_ids)
+        self.dropped += len(row_ids)
         for start in range(0, len(row_ids), BATCH):
             self._chroma.delete(ids=list(row_ids[start : start + BATCH]))
 

@@ -26,6 +26,7 @@ from memoryd.adapters.chroma.disk_errors import (
     to_memoryd_error,
 )
 from memoryd.adapters.chroma.hnsw_files import is_torn
+from memoryd.adapters.chroma.new_store import NewStore, close
 from memoryd.adapters.chroma.open import (
     ANY_MODEL,
     has_other_model,
@@ -34,7 +35,6 @@ from memoryd.adapters.chroma.open import (
 )
 from memoryd.adapters.chroma.open_files import store_gone_error
 from memoryd.adapters.chroma.other_collections import other_collections, read_other
-from memoryd.adapters.chroma.rewrite import NewStore, close
 from memoryd.adapters.chroma.rows import SCHEMA_KEY, Row
 from memoryd.adapters.chroma.sqlite_read import (
     DATABASE,
@@ -236,7 +236,7 @@ def _repair(
         new_store.add(rows.plain_rows(records[start : start + PAGE], identity.dimension))
     for other in other_rows:
         new_store.add_other(*other)
-    new_store.close(new_store.ids)
+    new_store.close()
     new_store.finish("repair", aside=swap.dated_name(swap.BROKEN))
 
 
@@ -265,7 +265,7 @@ def migrate(settings: StoreSettings, data_dir: Path, progress: ReportProgress) -
         new_store.add([_migrated(row, schema) for row in source.fetch(ids[start : start + PAGE])])
     for _ in new_store.copy_others(source):
         progress(Progress("migrating", len(ids), len(ids)))
-    new_store.close(ids)
+    new_store.close(len(ids))
     close(source, folder)
     new_store.finish("migrate", aside=swap.dated_name(f"{swap.OLDER}{schema}-"))
 
