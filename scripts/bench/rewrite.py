@@ -129,7 +129,7 @@ async def stopped_half_way(daemon: Daemon, whole: float) -> Row:
     again = await started(daemon.folder)
     began = time.perf_counter()
     with anyio.fail_after(20 * whole + 60):
-        while (daemon.folder / NEW).exists():
+        while (daemon.folder / NEW).exists():  # noqa: ASYNC110 (a file)
             await anyio.sleep(0.05)
     row = {"finish after a stop half way s": time.perf_counter() - began if left else 0.0}
     row |= {"stop during a purge s": seconds, "its exit code": float(code)}
@@ -144,7 +144,7 @@ async def change_of_model(folder: Path, words: Iterator[str]) -> Row:
 
     async def changed() -> None:
         async with daemon.client() as client:
-            while (await client.status()).get("model_change"):
+            while (await client.status()).get("model_change"):  # noqa: ASYNC110 (a daemon)
                 await anyio.sleep(0.1)
 
     row = await beside(daemon, words, "change of model", changed)

@@ -37,6 +37,7 @@ import numpy as np
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.client import Client
+from memoryd.client.owner import OwnerClient
 from memoryd.errors import MemorydError
 from memoryd.logs import log_to_stderr
 from memoryd.ports import Identity, Passage, Record
@@ -101,8 +102,8 @@ class Daemon:
             env=self._env,
         )
 
-    def client(self) -> Client:
-        return Client(self._socket, serves=self.folder, timeout=START_LIMIT)
+    def client(self) -> OwnerClient:
+        return OwnerClient(self._socket, serves=self.folder, timeout=START_LIMIT)
 
     async def first_answer(self, wanted: Record) -> float:
         """Seconds from the spawn to the right answer."""
