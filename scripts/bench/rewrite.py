@@ -104,7 +104,7 @@ async def started(folder: Path) -> Daemon:
         while True:
             try:
                 async with daemon.client() as client:
-                    await client.status()
+                    await client.search("anything")
                     return daemon
             except Exception:
                 await anyio.sleep(0.05)
@@ -144,7 +144,7 @@ async def change_of_model(folder: Path, words: Iterator[str]) -> Row:
 
     async def changed() -> None:
         async with daemon.client() as client:
-            while (await client.status()).get("model_change"):  # noqa: ASYNC110 (a daemon)
+            while (await client.status())["model_change"]:  # noqa: ASYNC110 (a daemon)
                 await anyio.sleep(0.1)
 
     row = await beside(daemon, words, "change of model", changed)

@@ -121,19 +121,18 @@ class Rewrite:
         yield from self._copy_dirty()
         yield from self._call("settle")
         yield from self._compare()
-        yield from self._copy_dirty()
+        while len(self._dirty) > FEW:
+            yield from self._copy_dirty()
+            yield from self._call("flush")
 
     def _open_again_if_lost(self, go_on: bool) -> Steps:
-        """Wait until the new store is open. What an earlier run left can crash Chroma: then begin
-        anew."""
+        """What an earlier run left can crash Chroma: then begin anew."""
         try:
-            yield from self._wait()
+            if go_on:
+                yield from self._wait()
         except StoreError:
-            if not go_on:
-                raise
             self._new_store.abandon()
             self._new_store = self._open(go_on=False)
-            yield from self._wait()
 
     def _list(self, take: Any) -> Steps:
         """List the ids of all rows, those that belong to no memory included."""
@@ -165,14 +164,10 @@ class Rewrite:
         yield from self._call("end_other", name, ids)
 
     def _copy_dirty(self) -> Steps:
-        """Copy what was written since the job began, until few memories are left."""
-        while True:
-            while self._dirty:
-                self._copy_some_dirty()
-                yield from self._make_room()
-            yield from self._call("flush")
-            if len(self._dirty) <= FEW:
-                return
+        """Copy what was written since the job began."""
+        while self._dirty:
+            self._copy_some_dirty()
+            yield from self._make_room()
 
     def _copy_some_dirty(self) -> None:
         memories = [self._dirty.pop() for _ in range(min(self._slice.rows, len(self._dirty)))]
@@ -193,6 +188,7 @@ class Rewrite:
             kept = self._source.existing(part)  # written after the others were listed
             self._new_store.send("remove", [id for id in part if id not in kept])
             yield from self._make_room()
+        yield from self._call("flush")
 
     def _fetch(self, ids: list[str]) -> list[Row]:
         began = time.perf_counter()
