@@ -48,6 +48,9 @@ class NewStoreCalls(Protocol):
     def call(self, name: str, *args: Any) -> Any:
         """Wait for the result of a call."""
 
+    def end(self) -> None:
+        """Call it when the store is closed."""
+
     def suspend(self) -> None:
         """Keep what is written for a later run."""
 
@@ -75,6 +78,8 @@ class InProcess:
     def call(self, name: str, *args: Any) -> Any:
         self.send(name, *args)
         return self.result
+
+    def end(self) -> None: ...
 
     def suspend(self) -> None:
         self._store.suspend()
@@ -118,6 +123,9 @@ class CopyProcess:
         while self._rows:
             self._take(self._answers.get())
         return self.result
+
+    def end(self) -> None:
+        self.suspend()
 
     def suspend(self) -> None:
         with contextlib.suppress(queue.Empty):

@@ -222,6 +222,7 @@ class Rewrite:
         while self._dirty:
             self._copy_some_dirty()
         self._new_store.call("close", self._source.row_count())
+        self._new_store.end()
         self.has_closed = True
         close(self._source, self._data_dir / LIVE)
         swap.complete(self._data_dir, self._reason)
@@ -300,6 +301,7 @@ def finish_next(folder: Path, settings: StoreSettings, live: Collection) -> None
         )
     target = open_embedded(settings, folder, identity=None)
     try:
+        target.set_sync_threshold(settings.sync_threshold)
         _copy_unreadable(live, target)
         compare_ids(live.memory_ids(), target.memory_ids())
         compare_ids([o.name for o in live.others], [o.name for o in target.others])

@@ -168,7 +168,13 @@ class ChromaStore:
     async def purge(self) -> None:
         """Rewrite the store, so that its files hold no byte of a deleted memory. What an earlier
         run left may hold some, so it is not used."""
-        await self._run_job("rewrite", "purge", False, again=("rewrite", "purge", True))
+        try:
+            await self._run_job("rewrite", "purge", False, again=("rewrite", "purge", True))
+        except StoreUnavailable as exc:
+            if not self._closed:
+                raise
+            message = "The daemon stopped before the purge was finished."
+            raise StoreUnavailable(message, hint="The next start goes on with it.") from exc
 
     async def compact(self) -> bool:
         """Rewrite the store if enough of its rows are dead, or finish a rewrite that a stop or kill
