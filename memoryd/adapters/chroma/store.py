@@ -37,10 +37,8 @@ GROUP_ROWS = 128  # rows in one commit: about 0.1 s that a read may have to wait
 SHARED_ROWS = 32  # while several callers wait
 SCAN_PAGE = 1000
 MAX_NAMED = 20  # unreadable rows that are named; the others are counted
-LOST_CODES = (
-    "store_gone",
-    "store_corrupt",
-)  # the memories are only in RAM any more: rescue is possible
+# The memories are only in RAM any more: rescue is possible.
+LOST_CODES = ("store_gone", "store_corrupt")
 
 
 @dataclass(slots=True, eq=False)
@@ -117,9 +115,7 @@ class ChromaStore:
             async for shared_page in self._scan_shared():
                 yield shared_page
             return
-        held: list[
-            Row
-        ] = []  # rows of memories that have several rows, which may be on different pages
+        held: list[Row] = []  # of memories with several rows, which may be on different pages
         offset = 0
         while page := await self._worker.call("page", offset, SCAN_PAGE):
             offset += len(page)
