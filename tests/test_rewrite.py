@@ -93,11 +93,11 @@ def processes_of(daemon: Daemon) -> list[int]:
     return found
 
 
-def forget_and_store(daemon: Daemon) -> tuple[str, str]:
+def forget_and_store(daemon: Daemon, kept: str = "the lamp is red") -> tuple[str, str]:
     """Ids of a memory that is forgotten again, and of one that stays."""
     gone = daemon.tool("store_memory", content=f"said {CANARY}")["id"]
     assert daemon.tool("forget_memory", memory_id=gone)["success"]
-    return gone, daemon.tool("store_memory", content="the kettle is blue")["id"]
+    return gone, daemon.tool("store_memory", content=kept)["id"]
 
 
 def check_finished(daemon: Daemon, memories: int) -> None:
@@ -110,7 +110,7 @@ def check_finished(daemon: Daemon, memories: int) -> None:
     assert holds(daemon.folder, CANARY) == []
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("share", [0.0, 0.6])
 def test_a_stop_during_a_purge_is_clean_and_the_next_start_goes_on(
     daemon: Daemon, share: float
 ) -> None:
@@ -128,7 +128,7 @@ def test_a_stop_during_a_purge_is_clean_and_the_next_start_goes_on(
     assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize(("killed", "share"), [(1, 0.3), (2, 0.6), (3, 0.1), (3, 0.8)])
+@pytest.mark.parametrize(("killed", "share"), [(1, 0.3), (2, 0.6), (3, 0.8)])
 def test_a_kill_during_a_purge_loses_nothing_and_the_next_start_goes_on(
     daemon: Daemon, killed: int, share: float
 ) -> None:
@@ -137,7 +137,7 @@ def test_a_kill_during_a_purge_loses_nothing_and_the_next_start_goes_on(
     forget_and_store(daemon)
     purge(daemon)
     wait_for_copy(daemon, share)
-    gone, kept = forget_and_store(daemon)
+    gone, kept = forget_and_store(daemon, "the kettle is blue")
     for pid in processes_of(daemon)[:killed]:
         os.kill(pid, signal.SIGKILL)
     assert daemon.process is not None
