@@ -30,7 +30,7 @@ from memoryd.doors.tokens import BadToken, read_token
 from memoryd.errors import ConfigError, InvalidInput, MemorydError, StoreError, UnsafeFiles
 from memoryd.launch.target import may_set_path
 from memoryd.owner import own
-from memoryd.ports import Identity, Seen, Snapshot
+from memoryd.ports import Identity, Seen
 from memoryd.service.manager import write as write_unit
 from memoryd.settings import LogSettings
 from tests.homes import MEMORYD, Home
@@ -145,23 +145,17 @@ def test_a_log_that_is_no_file_is_refused_also_elsewhere(
 # The parts: each file, where nothing looked at the directory before
 
 
-def snapshot() -> Snapshot:
+def save_snapshot(snapshot_file: LocalSnapshotFile) -> None:
     keys = np.array([1], dtype=np.uint64)
-    return Snapshot({"what": "test"}, {"key": keys}, ["text"])
+    snapshot_file.save({"what": "test"}, [("key", keys), ("text", [b"1\ntext"])])
 
 
 def write_snapshot(folder: Path) -> None:
-    LocalSnapshotFile(folder / "index.snapshot").save(snapshot().about, snapshot().pieces())
+    save_snapshot(LocalSnapshotFile(folder / "index.snapshot"))
 
 
-def erase_in_snapshot(folder: Path) -> None:
-    """Of a snapshot_file that remembers a file in whose place there is a link now."""
-    snapshot_file, place = LocalSnapshotFile(folder / "erased"), folder / "erased"
-    moved = place.rename(folder / "link") if place.is_symlink() else None
-    snapshot_file.save(snapshot().about, snapshot().pieces())
-    if moved:
-        moved.replace(place)
-    snapshot_file.erase(1)
+def write_vectors(folder: Path) -> None:
+    LocalSnapshotFile(folder / "index.snapshot").vectors(4)
 
 
 def write_log(folder: Path) -> None:
@@ -206,7 +200,7 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "token": (lambda folder: read_token(folder / "token"), REFUSED),
     "index.snapshot": (write_snapshot, REPLACED),
     "index.new": (write_snapshot, REPLACED),
-    "erased": (erase_in_snapshot, REPLACED),
+    "index.vectors": (write_vectors, REPLACED),
     f"{BACKUP}.part": (write_backup, REPLACED),
     "copies/source": (copy_backup, REPLACED),
     "copies/source.part": (copy_backup, REPLACED),

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.columns import Mask
-from memoryd.engine.index.index import Entry, Index
+from memoryd.engine.index.entries import Entry
+from memoryd.engine.index.index import Index
 from memoryd.engine.index.vectors import FREE, Owners, VectorTable
 from memoryd.engine.map.labels import NO_GROUP, Label
 from memoryd.engine.map.layout import CHUNK, Floats
@@ -49,6 +50,7 @@ class Snapshot:
         pending = np.zeros_like(alive)
         pending[list(index.pending_slots())] = True
         table = index.tables[0]
+        table.round_new_rows()
         return cls(
             index,
             index.changes,
@@ -61,7 +63,7 @@ class Snapshot:
         )
 
     def vectors(self) -> Take:
-        """Reads vectors from RAM: of a memory with several passages their mean."""
+        """Reads rounded vectors: of a memory with several passages their mean."""
         order = np.argsort(self.owners, kind="stable").astype(np.int64)
         begins = np.searchsorted(self.owners[order], np.arange(FREE, len(self.entries) + 1))[1:]
 
@@ -69,7 +71,7 @@ class Snapshot:
             counts = begins[slots + 1] - begins[slots]
             ends = np.cumsum(counts)
             places = np.arange(ends[-1]) + np.repeat(begins[slots] - (ends - counts), counts)
-            sums = np.add.reduceat(self.table.rows(order[places]), ends - counts, axis=0)
+            sums = np.add.reduceat(self.table.about(order[places]), ends - counts, axis=0)
             means: Floats = (sums / counts[:, None]).astype(np.float32)
             return means
 
