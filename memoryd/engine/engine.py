@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 
 from memoryd.engine.ask.ask import Ask
+from memoryd.engine.audiences import audiences_of
 from memoryd.engine.bulk_change import BulkChange
 from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.census import Censuses
@@ -379,6 +380,7 @@ async def run_engine(
     parts.block_files, parts.block_tokens = block_files, config.mirror.block_tokens
     engine = Engine(parts, history)
     if feed is not None:
+        parts.audiences = audiences_of(config.store)
         engine.follow(feed, config.store.poll_seconds)
     try:
         async with task_group() as tasks:

@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from memoryd.audience import address_rank
 from memoryd.engine.filters import MISSING, Condition, Field, Filter, OneOf, combined
 from memoryd.engine.index.columns import CensusColumns, Columns, Mask
 from memoryd.engine.index.names import Names
@@ -107,8 +108,9 @@ class Index:
         return next(iter(self.all_named(name)), None)
 
     def all_named(self, name: str) -> list[Memory]:
-        """The same, and others: one that has expired, or one whose replacement was interrupted."""
-        return self._memories(self.names.of(name))
+        """The same, and others: one that has expired, one whose replacement was interrupted, or
+        one with another audience. Of those, the smallest audience comes first."""
+        return sorted(self._memories(self.names.of(name)), key=address_rank)
 
     def named_alike(self, name: str) -> list[Memory]:
         """All memories whose name, or whose alias, differs from this name at most in case and
