@@ -175,6 +175,15 @@ def audiences_of(settings: StoreSettings) -> Audiences:
     return Audiences(Viewer(settings.owner, settings.projects), settings.audience)
 
 
+def with_audience(
+    metadata: Mapping[str, Any] | None, audience: str | None
+) -> Mapping[str, Any] | None:
+    """Metadata that also has this audience, if one is given."""
+    if audience is None or not (metadata is None or isinstance(metadata, Mapping)):
+        return metadata
+    return {**(metadata or {}), AUDIENCE: audience}
+
+
 def _not_changed() -> InvalidInput:
     return InvalidInput(
         "The owner of a memory cannot be changed.",

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from memoryd.engine import checks, commits, relations
+from memoryd.engine.audiences import with_audience
 from memoryd.engine.lifecycle.decay import CLAIMS, stored_again
 from memoryd.engine.lock_keys import id_key, keys_of, lock_keys
 from memoryd.engine.parts import Parts
@@ -25,7 +26,6 @@ from memoryd.engine.sessions.note_rules import check_stays_note
 from memoryd.engine.turn_keys import TURN_KEYS, user_metadata
 from memoryd.errors import InvalidInput, NotFound, StoreConflict
 from memoryd.fields import (
-    AUDIENCE,
     SUPERSEDED_BY,
     completed,
     is_note,
@@ -372,15 +372,6 @@ def checked_name(value: object, parts: Parts) -> str | None:
             hint="Choose another name.",
         )
     return name
-
-
-def with_audience(
-    metadata: Mapping[str, Any] | None, audience: str | None
-) -> Mapping[str, Any] | None:
-    """Metadata that also has this audience, if one is given."""
-    if audience is None or not (metadata is None or isinstance(metadata, Mapping)):
-        return metadata
-    return {**(metadata or {}), AUDIENCE: audience}
 
 
 def _context_name(key: object) -> str:
