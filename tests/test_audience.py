@@ -93,7 +93,7 @@ def test_what_is_private_never_gets_to_the_server(team: Team) -> None:
         anna.tool("store_memory", content=LONG),
         anna.tool("store_memory", content=f"{SECRET}!", metadata={"supersedes": [shared["id"]]}),
         anna.tool("add_turn", role="user", content=f"Remember: {SECRET}.", session_id="walk-7"),
-        anna.tool("edit_notes", command="add", name="birds", content=SECRET),
+        anna.tool("edit_notes", action="add", name="birds", content=SECRET),
     ]
     anna.tool("search_memories", query="heron mill")
     anna.tool("update_memory", memory_id="heron", content=f"{SECRET} indeed")
@@ -180,7 +180,9 @@ def test_all_correct_and_forget_but_only_the_owner_decides_who_sees(team: Team) 
         taken = {"metadata": {"owner": "ben"}}
         assert "owner_invalid" in failure(who, "update_memory", memory_id="t", **taken)
     assert "owner_invalid" in failure(ben, "store_memory", content="x", metadata={"owner": "anna"})
-    done = ben.tool("update_memory", memory_id="t", content="corrected", metadata={}, replace_metadata=True)
+    done = ben.tool(
+        "update_memory", memory_id="t", content="corrected", metadata={}, replace_metadata=True
+    )
     assert done["metadata"] == {"owner": "anna", "audience": "team"}
     eventually(lambda: texts(anna)["t"] == "corrected")
     assert ben.tool("forget_memory", memory_id="p")["success"]

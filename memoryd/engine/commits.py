@@ -67,14 +67,20 @@ async def commit(parts: Parts, *records: Record) -> None:
 
 def _admitted(parts: Parts, records: Sequence[Record]) -> Iterator[Record]:
     """The records as those who see them may have them, without further ones that do not change."""
-    rules, get = parts.audiences, parts.index.get
-    for number, record in enumerate(records):
-        before = get(record.memory.id)
-        asked = rules.settled(record.memory, before)
-        rules.check_change(before, asked)
-        memory = rules.without_hidden(asked, get)
-        if number == 0 or memory is asked or before is None or not identical(memory, before):
-            yield replace(record, memory=memory)
+    rules, index = parts.audiences, parts.index
+    pairs = [(index.get(record.memory.id), record) for record in records]
+    asked = [rules.settled(record.memory, before) for before, record in pairs]
+    together = {memory.id: memory for memory in asked}  # a new one is not in the index yet
+
+    def get(id: str) -> Memory | None:
+        return together.get(id) or index.get(id)
+
+    for (before, _), memory in zip(pairs, asked, strict=True):
+        rules.check_change(before, memory)
+    for number, ((before, record), memory) in enumerate(zip(pairs, asked, strict=True)):
+        shown = rules.without_hidden(memory, get)
+        if number == 0 or shown is memory or before is None or not identical(shown, before):
+            yield replace(record, memory=shown)
 
 
 def _stamped(parts: Parts, record: Record) -> Record:
