@@ -167,11 +167,10 @@ async def test_what_another_daemon_changed_meanwhile_is_not_made_private(both: B
 
 
 async def test_what_the_user_does_not_see_is_not_read(both: Both) -> None:
-    project = {"project": "acme/app", "owner": "ben"}
     async with both() as store:
         server = store._server.store
         await store.put(version(1, "project", project="acme/app"), new=True)
-        hidden = version(2, "project", **project)
+        hidden = version(2, "project", project="acme/app", owner="ben")
         hidden = replace(hidden, memory=replace(hidden.memory, id="b", expires_at=5.0))
         await server.put(hidden, new=True)
         foreign = replace(hidden.memory, id="c", metadata={"audience": "private", "owner": "anna"})
