@@ -230,7 +230,12 @@ class Collection:
 
     def nearest(self, vector: Any, count: int, among: list[str] | None) -> list[tuple[str, float]]:
         """About the nearest memories, each once, with their cosines; best first."""
-        return nearest(self._chroma, vector, count, among, self.visible)
+        return nearest(self._chroma, vector, count, among, self.may_see)
+
+    def may_see(self, meta: Mapping[str, Any]) -> bool:
+        """Whether a row with this metadata may be shown. For what is read without a filter, which
+        would take time for each memory of the store."""
+        return True
 
     def revisions(self) -> dict[str, int] | None:
         """By id, the revisions read when the store was opened. Once, then None: it may be large."""
@@ -259,7 +264,7 @@ class Collection:
         for start in range(0, len(ids), PAGE):
             part = list(ids[start : start + PAGE])
             include = ["documents", "metadatas", "embeddings"]
-            found += _rows(self._chroma.get(ids=part, where=self.visible, include=include))
+            found += _rows(self._chroma.get(ids=part, include=include))
         return found
 
 
@@ -285,24 +290,19 @@ def nearest(
     vector: Any,
     count: int,
     among: Sequence[str] | None,
-    where: Mapping[str, Any] | None = None,
+    may_see: Callable[[Mapping[str, Any]], bool],
 ) -> list[tuple[str, float]]:
-    """The ids of about the nearest memories, each with the cosine of its best row. `where`: a
-    filter for rows."""
+    """The ids of about the nearest memories, each with the cosine of its best row."""
     ids = None if among is None else _all_rows(chroma, among)
     if ids == []:
         return []
     found = chroma.query(
-        query_embeddings=[vector],
-        n_results=count,
-        ids=ids,
-        where=where,
-        include=["metadatas", "distances"],
+        query_embeddings=[vector], n_results=count, ids=ids, include=["metadatas", "distances"]
     )
     best: dict[str, float] = {}
     answers = zip(found["ids"][0], found["metadatas"][0], found["distances"][0], strict=True)
     for id, meta, distance in answers:
-        if not (meta or {}).get(rows.PENDING):
+        if not (meta or {}).get(rows.PENDING) and may_see(meta or {}):
             best.setdefault(str((meta or {}).get(rows.OF, id)), 1.0 - float(distance))
     return list(best.items())
 

@@ -180,8 +180,7 @@ async def test_what_the_user_does_not_see_is_not_read(both: Both) -> None:
         assert await store.expired(9.0, 10) == ["c"]
         assert not (await store.changes(0)).revisions.keys() & {"b"}
         assert "b" not in (await store.listing(0) or {})
-        near = await store.nearest(hidden.passages[0].vector, 10)
-        assert "b" not in dict(near)
+        assert "b" not in dict(await store.nearest(hidden.passages[0].vector, 10))
         clock = (await store.changes(0)).clock
         await store.put(version(3, "project", replaces=1, project="acme/app"))
         assert (await store.changes(0)).clock > clock
