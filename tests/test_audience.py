@@ -229,6 +229,7 @@ def test_without_the_server_private_memories_are_served_and_stored(team: Team) -
         assert stored["metadata"]["audience"] == "private"
         found = anna.tool("search_memories", query="heron nests")["results"]
         assert found[0]["content"] == f"{SECRET} {step}"
+        assert anna.status()["store"]["error"]["code"] == "store_offline"
     anna.tool("store_memory", content="to be forgotten", name="brief")
     assert anna.tool("forget_memory", memory_id="brief")["success"]
     assert set(texts(anna)) == {"heron"}

@@ -322,11 +322,12 @@ class PrivateAndShared:
 
     async def status(self) -> Mapping[str, object]:
         """Facts about the local store, and under `server` those about the other one."""
+        facts = {**await self.private.status(), "mode": "http"}
         try:
-            server = dict(await self._server.store.status())
+            return {**facts, "server": await self._server.store.status()}
         except StoreUnavailable as exc:
-            server = {"error": {"code": exc.code, "message": exc.message}}
-        return {**await self.private.status(), "mode": "http", "server": server}
+            error = {"code": exc.code, "message": exc.message, "hint": exc.hint}
+            return {"error": error, **facts, "server": None}
 
     async def close(self) -> None:
         """Each store is closed by who opened it."""
