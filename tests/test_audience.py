@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import chromadb
+import numpy as np
 import pytest
 
 from scripts.bench.cluster import Server
@@ -45,6 +46,17 @@ class Team:
             ForkedDaemon(self.folder / owner, MEMORYD_DOORS_TOOLSETS="all", **given)
         )
         return self.daemons[-1]
+
+    def double(self, name: str) -> None:
+        """Add a second memory with this name, as if two daemons had stored it at the same time."""
+        client = chromadb.HttpClient(host="127.0.0.1", port=self.port)
+        memories = client.get_collection("memories", embedding_function=None)
+        found = memories.get(where={"memoryd:name": name}, include=["metadatas", "embeddings"])
+        assert found["metadatas"] is not None
+        assert found["embeddings"] is not None
+        meta = dict(found["metadatas"][0]) | {"memoryd:clock": 10**6, "memoryd:revision": 5}
+        vector = np.asarray(found["embeddings"][0], dtype=np.float32)
+        memories.add("f" * 20, [vector], [meta], ["the later one"])
 
     def raw(self) -> str:
         """Everything that the server has in its collections, as text."""
@@ -206,7 +218,8 @@ def test_a_name_of_someone_else_changes_nothing(team: Team) -> None:
         given = {"name": "deploy", "audience": "project", "metadata": {"project": project}}
         owner.tool("store_memory", content=f"how {project} is deployed", **given)
     cleo = team.daemon("cleo", PROJECTS='["*"]').start()
-    time.sleep(4)  # longer than two memories may have one name
+    team.double("todo")  # within one audience the older one is removed: wait for that
+    eventually(lambda: [name for name, _ in team.server.state().values()].count("todo") == 1)
     assert len(cleo.tool("list_memories", metadata={"audience": "project"})["memories"]) == 2
     assert len(team.server.state()) == 4
 
