@@ -55,7 +55,7 @@ class Team:
         assert found["metadatas"] is not None
         assert found["embeddings"] is not None
         meta = dict(found["metadatas"][0]) | {"memoryd:clock": 10**6, "memoryd:revision": 5}
-        vector = np.asarray(found["embeddings"][0], dtype=np.float32)
+        vector: Any = np.asarray(found["embeddings"][0], dtype=np.float32)
         memories.add("f" * 20, [vector], [meta], ["the later one"])
 
     def raw(self) -> str:
