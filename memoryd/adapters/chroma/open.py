@@ -25,6 +25,7 @@ from memoryd.adapters.chroma.sqlite_read import (
     read_revisions,
 )
 from memoryd.adapters.chroma.worker_events import stage
+from memoryd.audience import Viewer
 from memoryd.errors import (
     MemorydError,
     StoreError,
@@ -128,7 +129,8 @@ def _get_or_create(
         raise _open_error(settings, exc) from exc
     identity = identity or identity_of(found.metadata)
     if notes is not None:
-        return SharedCollection(found, notes, identity, client)
+        viewer = Viewer(settings.owner, settings.projects)
+        return SharedCollection(found, notes, identity, client, viewer)
     return Collection(found, identity, settings.mode, client, written, revisions, others)
 
 
