@@ -3,14 +3,20 @@
 A caller is a connection. Its door sets `CALLER`, a context variable that the tasks and threads of
 a call inherit; background work of the daemon counts as one caller. Shared queues are `FairQueue`s,
 so the code in between does not pass the caller on.
+
+Work on very many memories, as of an import, is marked with `in_bulk`, in the same way. It gets what
+others leave: its queues are served last, and its threads run at a lower priority.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Generic, TypeVar
 
@@ -27,6 +33,40 @@ CALLER: ContextVar[Hashable] = ContextVar("caller", default=None)
 # of them slower.
 THREADS = max(2, min(4, os.cpu_count() or 1))
 PACE = 0.0002  # seconds of the sleeps in `paced`
+BULK: ContextVar[bool] = ContextVar("bulk", default=False)
+BULK_NICE = 10  # a thread of this niceness gets a tenth of what others get, if they want it all
+
+
+@contextmanager
+def in_bulk() -> Iterator[None]:
+    """Work inside the block gives way to that of others."""
+    token = BULK.set(True)
+    try:
+        yield
+    finally:
+        BULK.reset(token)
+
+
+def lower_priority() -> None:
+    """Lower the priority of this thread, for good. Only Linux has one for each thread."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BULK_NICE)
+
+
+class Portion:
+    """How many units of work to do at once, so that it takes about `seconds`: from the time that
+    the last ones took."""
+
+    def __init__(self, seconds: float, least: int, most: int) -> None:
+        self._seconds, self._least, self._most = seconds, least, most
+        self.size = least
+
+    def took(self, units: int, seconds: float) -> None:
+        """So many units took so long. A change by more than half at once is not believed."""
+        fitting = self._seconds * units / max(seconds, 1e-6)
+        fitting = min(max(fitting, self.size / 2), self.size * 1.5)
+        self.size = round(min(max((self.size + fitting) / 2, self._least), self._most))
 
 
 class FairQueue(Generic[Item]):

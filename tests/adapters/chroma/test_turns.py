@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memoryd.adapters.chroma.store import SHARED_ROWS, ChromaStore
+from memoryd.adapters.chroma.store import ChromaStore
+from memoryd.adapters.chroma.write_queue import SHARED_ROWS
 from memoryd.fair import CALLER
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import Place, record

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.models.embedding import Embedding, VectorCache
+from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.lanes import VectorCache
 from memoryd.errors import BadVector, EmbedError
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
