@@ -208,7 +208,7 @@ class Takeover:
         """Use the vectors of the rows if they are from our model. Which model made them is written
         nowhere, so some are compared with our own vectors of the same texts."""
         encoder = self._parts.embedding.encoder
-        if encoder is None:
+        if encoder is None or all(one.row.vector is None for one in arriving):
             return
         candidates = await in_thread(_with_vectors, arriving, encoder)
         step = max(1, len(candidates) // SAMPLE)
