@@ -55,18 +55,21 @@ def lower_priority() -> None:
 
 
 class Portion:
-    """How many units of work to do at once, so that it takes about `seconds`: from the time that
-    the last ones took."""
+    """How many units of work take about so long, as measured until now."""
 
-    def __init__(self, seconds: float, least: int, most: int) -> None:
-        self._seconds, self._least, self._most = seconds, least, most
-        self.size = least
+    def __init__(self, least: int, most: int) -> None:
+        self._least, self._most = least, most
+        self._each = 0.0  # seconds for one; 0: not measured yet
+
+    def fitting(self, seconds: float) -> int:
+        """As many as take so long."""
+        fitting = int(seconds / self._each) if self._each else 0
+        return min(max(fitting, self._least), self._most)
 
     def took(self, units: int, seconds: float) -> None:
-        """So many units took so long. A change by more than half at once is not believed."""
-        fitting = self._seconds * units / max(seconds, 1e-6)
-        fitting = min(max(fitting, self.size / 2), self.size * 1.5)
-        self.size = round(min(max((self.size + fitting) / 2, self._least), self._most))
+        """So many units took so long."""
+        each = seconds / max(units, 1)
+        self._each = (3 * self._each + each) / 4 if self._each else each
 
 
 class FairQueue(Generic[Item]):

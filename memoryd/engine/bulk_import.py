@@ -35,7 +35,9 @@ from memoryd.ports import Encoder, Record
 from memoryd.settings import MemorySettings
 from memoryd.tasks import task_group
 
-COMMIT_SECONDS = 0.025  # of one commit, which the writes of others may have to wait for
+# Seconds of one commit, which the writes of others may have to wait for: while there are others,
+# and otherwise.
+SHARED_SECONDS, COMMIT_SECONDS = 0.012, 0.08
 MIN_COMMIT, MAX_COMMIT = 8, 128  # memories in one
 BURST = 16  # memories that are looked through before other threads may run
 
@@ -67,7 +69,7 @@ class BulkImports:
         self._imports = imports
         self._session_changed = session_changed
         self._order = _Order()
-        self._portion = Portion(COMMIT_SECONDS, MIN_COMMIT, MAX_COMMIT)
+        self._portion = Portion(MIN_COMMIT, MAX_COMMIT)
 
     async def import_memories(
         self,
@@ -145,7 +147,8 @@ class BulkImports:
             (waiting if is_first else rest).append(one)
             seen |= one.keys
         while waiting:
-            size = self._portion.size
+            is_shared = self._parts.embedding.is_shared
+            size = self._portion.fitting(SHARED_SECONDS if is_shared else COMMIT_SECONDS)
             await self._write_some(waiting[:size], rest, overwrite, foreign)
             waiting = waiting[size:]
         return [one for one in batch if one.outcome is None]

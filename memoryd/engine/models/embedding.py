@@ -99,6 +99,11 @@ class Embedding:
         vectors = iter(await self._bulk_lanes[0].embed(parts))
         return [tuple(Passage(span, next(vectors)) for span in spans) for spans in found]
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether single texts, of others than bulk work, came in the last seconds."""
+        return any(lane.is_shared for lane in self._bulk_lanes)
+
     async def sentences(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each of some short texts; empty without a model. Raises EmbedError."""
         return await self._lanes[0].embed(texts) if self.encoder else []

@@ -9,11 +9,12 @@ smaller, so that none waits long for a batch of mostly other callers' texts.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from time import perf_counter
+from time import monotonic, perf_counter
 
 import anyio
 import anyio.to_thread
@@ -33,10 +34,11 @@ RUNNERS = THREADS  # batches that a lane encodes at the same time: one per core
 # because a caller waits for each of them.
 BATCH_CHARS, QUERY_CHARS = 1_250, 300
 SHARES = 4  # with fewer waiting callers than this, batches are smaller in proportion
-# Bulk work: seconds of a batch, its characters, and how many texts are sorted by length together.
-BULK_SECONDS = 0.03
-MIN_BULK_CHARS, MAX_BULK_CHARS = 400, 20_000
-BULK_WINDOW = 256
+# Seconds of a batch of bulk work: while others use the model, and otherwise.
+SHARED_SECONDS, BULK_SECONDS = 0.02, 0.06
+ACTIVE = 5.0  # seconds since the last single text, until which others use the model
+MIN_BULK_CHARS, MAX_BULK_CHARS = 400, 20_000  # in a batch of bulk work
+BULK_WINDOW = 256  # texts that are sorted by length together
 
 
 class VectorCache:
@@ -98,11 +100,13 @@ class Lane:
         self._cache = VectorCache(settings.cache_size)
         self._jobs: FairQueue[Job] = FairQueue()
         self._unfinished: set[Job] = set()
+        self.used_at = -math.inf  # when the last text came
         self._work = anyio.Event()
         self._idle = RUNNERS
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector per text, in order. Raises EmbedError or BadVector."""
+        self.used_at = monotonic()
         vectors = [self._cache.get(text) for text in texts]
         todo = deque(i for i, vector in enumerate(vectors) if vector is None)
         if todo:
@@ -225,7 +229,12 @@ class BulkLane(Lane):
         super().__init__(encoder, replace(settings, cache_size=0), outage, query=False)
         self._ahead = ahead
         self._window: deque[tuple[Job, int]] = deque()  # sorted by length
-        self._chars = Portion(BULK_SECONDS, MIN_BULK_CHARS, MAX_BULK_CHARS)
+        self._chars = Portion(MIN_BULK_CHARS, MAX_BULK_CHARS)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others use the model, too."""
+        return monotonic() - max(lane.used_at for lane in self._ahead) < ACTIVE
 
     async def run(self) -> None:
         BULK.set(True)  # in this task, those that it starts, and their threads
@@ -235,10 +244,11 @@ class BulkLane(Lane):
         if not self._window:
             self._window.extend(self._next_window())
         batch: list[tuple[Job, int]] = []
+        room = self._chars.fitting(SHARED_SECONDS if self.is_shared else BULK_SECONDS)
         while self._window and len(batch) < self._batch_size:
             job, i = self._window[0]
             longest = len(job.texts[i])  # the texts before it are padded to its length
-            if batch and (len(batch) + 1) * longest > self._chars.size:
+            if batch and (len(batch) + 1) * longest > room:
                 break
             self._window.popleft()
             if not job.done.is_set():  # it may have been cancelled, or have failed
