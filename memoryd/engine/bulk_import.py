@@ -8,12 +8,21 @@ is written. They are written in the order in which they came.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 import anyio
+import anyio.lowlevel
 
 from memoryd.engine import commits, relations
 from memoryd.engine.lock_keys import id_key, keys_of
@@ -39,7 +48,7 @@ from memoryd.tasks import task_group
 # and otherwise.
 SHARED_SECONDS, COMMIT_SECONDS = 0.012, 0.08
 MIN_COMMIT, MAX_COMMIT = 8, 128  # memories in one
-BURST = 16  # memories that are looked through before other threads may run
+BURST = 16  # memories that are looked through before other tasks or threads may run
 
 
 @dataclass(slots=True)
@@ -92,7 +101,7 @@ class BulkImports:
                 await self._embed(batch, overwrite, foreign)
                 await earlier_are_written()
                 rest = await self._write_plain(batch, overwrite, foreign)
-                for wave in _waves(rest):
+                for wave in self._waves(rest, foreign):
                     async with task_group() as tasks:
                         for one in wave:
                             tasks.start_soon(self._import_one, one, overwrite, foreign, embed)
@@ -106,13 +115,11 @@ class BulkImports:
 
     async def _embed(self, batch: list[_Arriving], overwrite: bool, foreign: bool) -> None:
         """Make the vectors of those that are going to be written, as far as can be known now."""
-        wanted = [
-            one
-            for one in batch
-            if one.needs_passages
-            and one.is_clean
-            and self._foreseen(one.memory, overwrite, foreign)[0].changed
-        ]
+        wanted: list[_Arriving] = []
+        async for one in _in_turns(batch):
+            if one.needs_passages and one.is_clean:
+                if self._foreseen(one.memory, overwrite, foreign)[0].changed:
+                    wanted.append(one)
         if not wanted:
             return
         texts = [one.memory.content for one in wanted]
@@ -161,7 +168,7 @@ class BulkImports:
         async with self._parts.gate.passing():
             encoder = self._parts.embedding.encoder
             async with self._parts.locks.hold(key for one in some for key in one.keys):
-                for one in some:
+                async for one in _in_turns(some):
                     found, is_plain = self._foreseen(one.memory, overwrite, foreign)
                     is_ready = not one.needs_passages and one.encoder is encoder
                     if not found.changed and not (overwrite and rest):
@@ -201,6 +208,25 @@ class BulkImports:
         except InvalidInput as exc:
             one.outcome = exc
 
+    def _waves(self, rest: Sequence[_Arriving], foreign: bool) -> Iterator[list[_Arriving]]:
+        """The memories in groups, in order, whose members have nothing to do with each other. Each
+        group must be imported before the next is asked for."""
+        wave: list[_Arriving] = []
+        seen: set[str] = set()
+        for one in rest:
+            keys = self._all_keys(one, foreign)
+            if not seen.isdisjoint(keys):
+                yield wave
+                wave, seen, keys = [], set(), self._all_keys(one, foreign)
+            wave.append(one)
+            seen |= keys
+        if wave:
+            yield wave
+
+    def _all_keys(self, one: _Arriving, foreign: bool) -> set[str]:
+        """Its keys, and the ids of those that it may change."""
+        return one.keys | {id_key(id) for id in self._imports.involved(one.memory, foreign)}
+
 
 class _Order:
     """The order of the batches of each caller."""
@@ -228,23 +254,17 @@ class _Order:
                 del self._last[caller]
 
 
+async def _in_turns(batch: Sequence[_Arriving]) -> AsyncIterator[_Arriving]:
+    """The memories; after each few of them other tasks run."""
+    for number, one in enumerate(batch, start=1):
+        yield one
+        if number % BURST == 0:
+            await anyio.lowlevel.checkpoint()
+
+
 def _keys(memory: Memory) -> set[str]:
     ids = {memory.id, *relations.changed_ids(None, memory)}
     return {*keys_of(memory), *map(id_key, ids)}
-
-
-def _waves(rest: Sequence[_Arriving]) -> Iterable[list[_Arriving]]:
-    """The memories in groups, in order, whose members have nothing in common."""
-    wave: list[_Arriving] = []
-    seen: set[str] = set()
-    for one in rest:
-        if not seen.isdisjoint(one.keys):
-            yield wave
-            wave, seen = [], set()
-        wave.append(one)
-        seen |= one.keys
-    if wave:
-        yield wave
 
 
 def _clean(memories: Sequence[Memory], settings: MemorySettings) -> list[bool]:

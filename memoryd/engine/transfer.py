@@ -105,7 +105,7 @@ class Imports:
         known = with_superseding(self._parts.index, memory)
         found = self._judged(known, overwrite, foreign)
         is_alone = found.outcome is Outcome.ADDED and known == memory
-        return found, is_alone and self._involved(memory, foreign) == {memory.id}
+        return found, is_alone and self.involved(memory, foreign) == {memory.id}
 
     async def known_facts(self) -> set[str]:
         """What all facts are known by, for `claude_md.is_known`."""
@@ -147,16 +147,16 @@ class Imports:
         memory = record.memory
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
-                rivals, ids = self._rivals(memory, foreign), self._involved(memory, foreign)
+                rivals, ids = self._rivals(memory, foreign), self.involved(memory, foreign)
                 async with self._parts.locks.hold(map(id_key, ids)):
                     if self._rivals(memory, foreign) != rivals:
                         continue  # another call was faster: try again
-                    if not self._involved(memory, foreign) <= ids:
+                    if not self.involved(memory, foreign) <= ids:
                         continue
                     record = replace(record, memory=with_superseding(self._parts.index, memory))
                     return await self._settle_in(record, rivals, overwrite, foreign)
 
-    def _involved(self, memory: Memory, foreign: bool) -> set[str]:
+    def involved(self, memory: Memory, foreign: bool) -> set[str]:
         """The ids of the memories that importing this one may change."""
         index = self._parts.index
         ids = {memory.id, *(rival.id for rival in self._rivals(memory, foreign))}

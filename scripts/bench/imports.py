@@ -41,6 +41,7 @@ PLAIN_SIZES = (64, 1000)  # rows in one call of Chroma
 WORDS = [8, 30]  # in a text
 SAMPLES = 150  # calls of the other client before an import
 PAUSE = 0.02  # seconds at most between two calls: they must not follow the import's rhythm
+ALONE = 6.0  # seconds after its last call, when the other client no longer counts as active
 TIMEOUT = 600.0
 Row = dict[str, float]
 
@@ -211,6 +212,7 @@ async def measure(folder: Path, asked: argparse.Namespace, seed: int) -> Row:
         try:
             other = Other(client, seed + 7)
             await other.times(lambda done: done < 20)
+            await asyncio.sleep(ALONE)
             first = await daemon.imported(files[0], count)
             row |= {f"import, {name}": value for name, value in first.items()}
             row[f"import / {next(iter(row)).partition(',')[0]}"] = first["memories/s"] / next(
