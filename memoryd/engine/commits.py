@@ -49,7 +49,7 @@ async def commit(parts: Parts, *records: Record) -> None:
     found = [await terms(record) for record in records]
     with anyio.CancelScope(shield=True):
         parts.index.tables[0].reserve(sum(len(record.passages) or 1 for record in records))
-        are_new = all(parts.index.get(record.memory.id) is None for record in records)
+        are_new = not any(record.memory.id in parts.index for record in records)
         if len(records) == 1:
             await parts.store.put(records[0], new=are_new)
         elif are_new:
@@ -95,7 +95,7 @@ async def drop(parts: Parts, ids: list[str]) -> set[str]:
     """Delete memories whose locks the caller holds; the ids that existed."""
     with anyio.CancelScope(shield=True):
         # Asked of the index: a call repeated after a crash of the worker finds nothing to delete.
-        known = {id for id in ids if parts.index.get(id) is not None}
+        known = {id for id in ids if id in parts.index}
         gone = known | await parts.store.delete(ids)
         for number, id in enumerate(ids, start=1):
             parts.index.remove(id)
