@@ -44,10 +44,8 @@ from memoryd.ports import Encoder, Record
 from memoryd.settings import MemorySettings
 from memoryd.tasks import task_group
 
-# Seconds of one commit, which the writes of others may have to wait for: while there are others,
-# and otherwise.
-SHARED_SECONDS, COMMIT_SECONDS = 0.012, 0.08
-MIN_COMMIT, MAX_COMMIT = 8, 128  # memories in one
+SHARED_SECONDS = 0.012  # of one commit while others are active, who may have to wait for it
+MIN_COMMIT, MAX_COMMIT = 16, 128  # memories in one; the most while nobody else is active
 BURST = 16  # memories that are looked through before other tasks or threads may run
 
 
@@ -155,7 +153,7 @@ class BulkImports:
             seen |= one.keys
         while waiting:
             is_shared = self._parts.embedding.is_shared
-            size = self._portion.fitting(SHARED_SECONDS if is_shared else COMMIT_SECONDS)
+            size = self._portion.fitting(SHARED_SECONDS) if is_shared else MAX_COMMIT
             await self._write_some(waiting[:size], rest, overwrite, foreign)
             waiting = waiting[size:]
         return [one for one in batch if one.outcome is None]

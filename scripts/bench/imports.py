@@ -218,6 +218,9 @@ async def measure(folder: Path, asked: argparse.Namespace, seed: int) -> Row:
             row[f"import / {next(iter(row)).partition(',')[0]}"] = first["memories/s"] / next(
                 iter(row.values())
             )
+            if not asked.hash:
+                spent = sum(value for name, value in first.items() if name.endswith(" ms"))
+                row["processor time, embedder alone / import"] = alone["ms"] / spent
             idle = await other.times(lambda done: done < SAMPLES)
             importing = asyncio.create_task(daemon.imported(files[1], count))
             busy = await other.times(lambda done: not importing.done())

@@ -230,7 +230,7 @@ async def test_an_import_that_was_killed_is_continued(
     config: Config, clock: Clock, commits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second run, after a restart, ends with the same memories as one that was not killed."""
-    monkeypatch.setattr(bulk_import, "MAX_COMMIT", bulk_import.MIN_COMMIT)
+    monkeypatch.setattr(bulk_import, "MAX_COMMIT", 8)
     store, memories = Ending(), [*facts(30), fact(40, name="tea"), fact(41, name="tea")]
     async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
         store.left = commits

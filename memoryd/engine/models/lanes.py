@@ -34,10 +34,10 @@ RUNNERS = THREADS  # batches that a lane encodes at the same time: one per core
 # because a caller waits for each of them.
 BATCH_CHARS, QUERY_CHARS = 1_250, 300
 SHARES = 4  # with fewer waiting callers than this, batches are smaller in proportion
-# Seconds of a batch of bulk work: while others use the model, and otherwise.
-SHARED_SECONDS, BULK_SECONDS = 0.02, 0.06
+SHARED_SECONDS = 0.02  # of a batch of bulk work while others use the model
 ACTIVE = 5.0  # seconds since the last single text, until which others use the model
-MIN_BULK_CHARS, MAX_BULK_CHARS = 400, 20_000  # in a batch of bulk work
+# Characters in a batch of bulk work; the most while nobody else uses the model.
+MIN_BULK_CHARS, MAX_BULK_CHARS = 600, 4_000
 BULK_WINDOW = 256  # texts that are sorted by length together
 
 
@@ -244,7 +244,7 @@ class BulkLane(Lane):
         if not self._window:
             self._window.extend(self._next_window())
         batch: list[tuple[Job, int]] = []
-        room = self._chars.fitting(SHARED_SECONDS if self.is_shared else BULK_SECONDS)
+        room = self._chars.fitting(SHARED_SECONDS) if self.is_shared else MAX_BULK_CHARS
         while self._window and len(batch) < self._batch_size:
             job, i = self._window[0]
             longest = len(job.texts[i])  # the texts before it are padded to its length
