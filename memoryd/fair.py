@@ -3,14 +3,20 @@
 A caller is a connection. Its door sets `CALLER`, a context variable that the tasks and threads of
 a call inherit; background work of the daemon counts as one caller. Shared queues are `FairQueue`s,
 so the code in between does not pass the caller on.
+
+Work on very many memories, as of an import, is marked with `in_bulk`, in the same way. It gets what
+others leave: its queues are served last, and its threads run at a lower priority.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Generic, TypeVar
 
@@ -27,6 +33,43 @@ CALLER: ContextVar[Hashable] = ContextVar("caller", default=None)
 # of them slower.
 THREADS = max(2, min(4, os.cpu_count() or 1))
 PACE = 0.0002  # seconds of the sleeps in `paced`
+BULK: ContextVar[bool] = ContextVar("bulk", default=False)
+BULK_NICE = 5  # a thread of this niceness gets a third of what others get, if they want it all
+
+
+@contextmanager
+def in_bulk() -> Iterator[None]:
+    """Work inside the block gives way to that of others."""
+    token = BULK.set(True)
+    try:
+        yield
+    finally:
+        BULK.reset(token)
+
+
+def lower_priority() -> None:
+    """Lower the priority of this thread, for good. Only Linux has one for each thread."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BULK_NICE)
+
+
+class Portion:
+    """How many units of work take about so long, as measured until now."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self._least, self._most = least, most
+        self._each = 0.0  # seconds for one; 0: not measured yet
+
+    def fitting(self, seconds: float) -> int:
+        """As many as take so long."""
+        fitting = int(seconds / self._each) if self._each else 0
+        return min(max(fitting, self._least), self._most)
+
+    def took(self, units: int, seconds: float) -> None:
+        """So many units took so long."""
+        each = seconds / max(units, 1)
+        self._each = (3 * self._each + each) / 4 if self._each else each
 
 
 class FairQueue(Generic[Item]):

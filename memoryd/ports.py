@@ -248,9 +248,9 @@ class Store(Protocol):
         `new`: the caller guarantees that the id was never used, so old rows need not be read.
         """
 
-    async def put_all(self, records: Sequence[Record]) -> None:
+    async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
         """Insert or replace several memories in one commit: all of them or none. They may have a
-        few thousand passages together."""
+        few thousand passages together. `new`: as for `put`."""
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
         """The records that exist among `ids`, in no particular order."""

@@ -27,9 +27,9 @@ class RamStore:
     async def put(self, record: Record, *, new: bool = False) -> None:
         self.records[record.memory.id] = deepcopy(record)
 
-    async def put_all(self, records: Sequence[Record]) -> None:
+    async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
         for record in records:
-            await self.put(record)
+            await self.put(record, new=new)
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
         return [deepcopy(self.records[id]) for id in ids if id in self.records]

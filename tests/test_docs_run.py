@@ -61,6 +61,7 @@ NOT_RUN = {
     ".venv/bin/python -m scripts.bench.store": LONG,
     ".venv/bin/python -m scripts.bench.startup --runs 15": LONG,
     ".venv/bin/python -m scripts.bench.fairness": LONG,
+    ".venv/bin/python -m scripts.bench.imports [--words 8 30] [--hash]": LONG,
     ".venv/bin/python -m scripts.bench.retrieval [FILE ...] [--data DIR] [--mixed] [--model NAME] "
     "[--rerank DIR] [--json]": LONG,
     ".venv/bin/pip install tantivy; .venv/bin/python -m scripts.bench.lexical": LONG,

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
+import pytest
 
-from memoryd.fair import CALLER, FairLimiter, FairQueue
+from memoryd.fair import (
+    BULK,
+    BULK_NICE,
+    CALLER,
+    FairLimiter,
+    FairQueue,
+    Portion,
+    in_bulk,
+    lower_priority,
+)
 from tests.processes import until
 
 
@@ -73,3 +88,36 @@ async def test_a_limiter_lets_nobody_in_for_those_who_went_away() -> None:
         with anyio.fail_after(60):
             async with limiter:
                 pass
+
+
+async def test_work_in_bulk_is_known_as_such_also_on_its_threads() -> None:
+    with in_bulk():
+        assert await anyio.to_thread.run_sync(BULK.get)
+    assert not BULK.get()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority for each thread")
+def test_only_the_thread_that_asks_gets_a_lower_priority() -> None:
+    found: list[int] = []
+
+    def run() -> None:
+        lower_priority()
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [max(before, BULK_NICE)]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+def test_a_portion_follows_what_was_measured() -> None:
+    portion = Portion(least=4, most=100)
+    assert portion.fitting(1.0) == 4  # nothing is known yet
+    portion.took(10, 0.1)
+    assert portion.fitting(0.25) == 25
+    assert (portion.fitting(0.001), portion.fitting(9.0)) == (4, 100)
+    for _ in range(20):
+        portion.took(10, 0.5)  # it became slower
+    assert 4 <= portion.fitting(0.25) <= 6

@@ -25,8 +25,9 @@ from memoryd.cli.target import settings
 from memoryd.client.errors import DaemonLost
 from memoryd.errors import InvalidInput
 from memoryd.imports import mempalace
+from memoryd.imports.in_flight import in_flight
 from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, is_unknown, recognised
-from memoryd.imports.report import Preview, Report, batches, once
+from memoryd.imports.report import Batch, Preview, Report, batches, once
 from memoryd.imports.rows import Found, Row
 
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
@@ -121,15 +122,22 @@ async def _send(options: argparse.Namespace, source: Source, report: Report) -> 
     total = sum(isinstance(row, Row) for row in source()) if sys.stderr.isatty() else 0
     done = 0
     async with connect(options, timeout=BATCH_TIMEOUT) as daemon:
+
+        async def send(batch: Batch) -> list[dict[str, Any]]:
+            rows = [fields for _, fields in batch]
+            return await daemon.import_rows(rows, separate=False, overwrite=options.overwrite)
+
+        def take(batch: Batch, outcomes: list[dict[str, Any]]) -> None:
+            nonlocal done
+            for (row, _), outcome in zip(batch, outcomes, strict=True):
+                report.take(row, outcome)
+            done += len(batch)
+            progress.at(done)
+
         with Progress("Importing", total) as progress:
-            for batch in batches(source(), report.skip, keep=options.keep):
-                outcomes = await daemon.import_rows(
-                    [fields for _, fields in batch], separate=False, overwrite=options.overwrite
-                )
-                for (row, _), outcome in zip(batch, outcomes, strict=True):
-                    report.take(row, outcome)
-                done += len(batch)
-                progress.at(done)
+            async with in_flight(send, take) as put:
+                for batch in batches(source(), report.skip, keep=options.keep):
+                    await put(batch)
 
 
 def _tell(found: Recognised, report: Report) -> None:

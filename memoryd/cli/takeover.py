@@ -15,7 +15,9 @@ from memoryd.cli.forget import connect
 from memoryd.cli.output import clean, counted, note, say, say_json
 from memoryd.cli.progress import Progress
 from memoryd.errors import InvalidInput
+from memoryd.imports.in_flight import in_flight
 
+Row = dict[str, Any]
 BATCH_ROWS, BATCH_CHARS = 64, 256_000  # of one call; the daemon limits the size of a message
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
 COUNTED = {
@@ -69,12 +71,18 @@ async def _import(options: argparse.Namespace, source: Path, collection: str) ->
     with tempfile.TemporaryDirectory(prefix="memoryd-import-") as folder:
         rows = await read_foreign(source, collection, Path(folder))
         async with connect(options, timeout=BATCH_TIMEOUT) as daemon:
+
+            def take(batch: list[Row], outcomes: list[Row]) -> None:
+                nonlocal done
+                for outcome in outcomes:
+                    report.take(**outcome)
+                done += len(batch)
+                progress.at(done)
+
             with Progress("Importing", rows.count) as progress:
-                for batch in rows.batches(BATCH_ROWS, BATCH_CHARS):
-                    for outcome in await daemon.import_rows(batch):
-                        report.take(**outcome)
-                    done += len(batch)
-                    progress.at(done)
+                async with in_flight(daemon.import_rows, take) as put:
+                    for batch in rows.batches(BATCH_ROWS, BATCH_CHARS):
+                        await put(batch)
     about = {"source": str(source), "collection": collection}
     return about | report.facts() | {"other_collections": rows.other_collections}
 

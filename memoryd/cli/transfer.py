@@ -36,8 +36,10 @@ from memoryd.export_file import PASSAGES, Header, Writer, open_export
 from memoryd.formats import IMPORT_FORMATS, claude_md, markdown
 from memoryd.formats.json_file import JsonWriter
 from memoryd.formats.source import Source
+from memoryd.imports.in_flight import in_flight
 from memoryd.imports.report import OUTCOMES, Preview, why
 
+Batch = list[tuple[int, dict[str, Any]]]  # numbers of lines, and memories
 BATCH_MEMORIES, BATCH_BYTES = 64, 256_000  # of one call; the daemon limits the size of a message
 MAX_REPORTED = 20  # lines that are reported one by one
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
@@ -272,24 +274,34 @@ async def _import(options: argparse.Namespace, source: Source) -> Report:
     report, done = Report(), 0
     async with connect(options, timeout=BATCH_TIMEOUT) as daemon:
         known = await _known_facts(daemon) if source.written else set()
+
+        async def send(batch: Batch) -> list[ImportResult]:
+            return await daemon.import_batch(
+                [memory for _, memory in batch],
+                model=source.header.model,
+                overwrite=options.overwrite,
+                trust_vectors=options.trust_vectors,
+            )
+
+        def take(batch: Batch, arrived: list[ImportResult]) -> None:
+            nonlocal done
+            for (number, memory), outcome in zip(batch, arrived, strict=True):
+                report.take(number, memory, outcome)
+            done += len(batch)
+            progress.at(done)
+
         with Progress("Importing", source.count) as progress:
-            for batch in _batches(source, vectors=options.trust_vectors):
-                new = [
-                    (number, memory)
-                    for number, memory in batch
-                    if memory["id"] not in source.written or not claude_md.is_known(memory, known)
-                ]
-                arrived = await daemon.import_batch(
-                    [memory for _, memory in new],
-                    model=source.header.model,
-                    overwrite=options.overwrite,
-                    trust_vectors=options.trust_vectors,
-                )
-                for (number, memory), outcome in zip(new, arrived, strict=True):
-                    report.take(number, memory, outcome)
-                report.counts["known"] += len(batch) - len(new)
-                done += len(batch)
-                progress.at(done)
+            async with in_flight(send, take) as put:
+                for batch in _batches(source, vectors=options.trust_vectors):
+                    new = [
+                        (number, memory)
+                        for number, memory in batch
+                        if memory["id"] not in source.written
+                        or not claude_md.is_known(memory, known)
+                    ]
+                    report.counts["known"] += len(batch) - len(new)
+                    done += len(batch) - len(new)
+                    await put(new)
     return report
 
 
@@ -305,8 +317,8 @@ async def _known_facts(daemon: OwnerClient) -> set[str]:
             return known
 
 
-def _batches(source: Source, *, vectors: bool) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-    batch: list[tuple[int, dict[str, Any]]] = []
+def _batches(source: Source, *, vectors: bool) -> Iterator[Batch]:
+    batch: Batch = []
     size = 0
     for number, memory, length in source.memories():
         if batch and (len(batch) >= BATCH_MEMORIES or size + length > BATCH_BYTES):

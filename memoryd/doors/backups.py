@@ -32,6 +32,7 @@ from memoryd.engine.engine import Engine
 from memoryd.engine.transfer import memory_from, same
 from memoryd.errors import InvalidInput, MemorydError, NotFound, StoreError
 from memoryd.export_file import PASSAGES, Header, open_reader
+from memoryd.imports.in_flight import in_flight
 from memoryd.imports.report import BATCH_ROWS, OUTCOMES
 from memoryd.model import Memory, is_expired
 
@@ -149,10 +150,16 @@ async def _added(engine: Engine, path: Path, header: Header) -> Arguments:
     """Import what is missing."""
     counts: Counter[str] = Counter()
     asked: Arguments = {"model": header.model, "trust_vectors": True}
-    async with reading(partial(_batches, path)) as batches:
+
+    async def send(batch: list[Arguments]) -> Arguments:
+        return await import_memories(engine, asked | {"memories": batch})
+
+    def take(batch: list[Arguments], answer: Arguments) -> None:
+        counts.update(one["outcome"] for one in answer["outcomes"])
+
+    async with reading(partial(_batches, path)) as batches, in_flight(send, take) as put:
         async for batch in batches:
-            answer = await import_memories(engine, asked | {"memories": batch})
-            counts.update(one["outcome"] for one in answer["outcomes"])
+            await put(batch)
     told = {outcome: counts[outcome] for outcome in OUTCOMES if outcome != "replaced"}
     return told | {"memories": engine.count, "safety_backup": None}
 

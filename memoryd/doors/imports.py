@@ -30,11 +30,13 @@ from memoryd.export_file import PASSAGES, open_export
 from memoryd.fields import KIND, PROJECT
 from memoryd.formats import IMPORT_FORMATS, claude_md
 from memoryd.formats.source import Source
+from memoryd.imports.in_flight import in_flight
 from memoryd.imports.recognise import CHROMA, FORMATS, Recognised, recognised
 from memoryd.imports.report import (
     BATCH_CHARS,
     BATCH_ROWS,
     OUTCOMES,
+    Batch,
     Preview,
     Report,
     batches,
@@ -47,6 +49,7 @@ from memoryd.tasks import task_group
 
 Item = TypeVar("Item")
 Arguments = dict[str, Any]
+OwnBatch = list[tuple[int, Arguments]]  # numbers of lines, and memories
 SHOWN = 20  # memories in a preview
 MAX_ROWS = 200  # that are reported one by one
 TEXT = 200  # characters of a memory in a preview
@@ -230,7 +233,21 @@ async def _import_own(engine: Engine, opened: Opened, overwrite: bool) -> Argume
     counts: Counter[str] = Counter()
     rows: list[Arguments] = []
     known = await engine.known_facts() if source.written else set()
-    async with reading(partial(_own_batches, source)) as found:
+
+    async def send(batch: OwnBatch) -> list[Arguments]:
+        asked = {"memories": [memory for _, memory in batch], "overwrite": overwrite}
+        outcomes: list[Arguments] = (await import_memories(engine, asked))["outcomes"]
+        return outcomes
+
+    def take(batch: OwnBatch, outcomes: list[Arguments]) -> None:
+        for (line, memory), arrived in zip(batch, outcomes, strict=True):
+            counts.update([arrived["outcome"]])
+            counts["masked"] += arrived.get("masked", False)
+            if arrived["outcome"] in ("kept", "refused"):
+                told = {"where": f"line {line}", "id": memory["id"], "outcome": arrived["outcome"]}
+                rows.append(told | {"message": why(memory["id"], arrived)})
+
+    async with reading(partial(_own_batches, source)) as found, in_flight(send, take) as put:
         async for batch in found:
             new = [
                 (line, memory)
@@ -238,23 +255,12 @@ async def _import_own(engine: Engine, opened: Opened, overwrite: bool) -> Argume
                 if memory["id"] not in source.written or not claude_md.is_known(memory, known)
             ]
             counts["known"] += len(batch) - len(new)
-            asked = {"memories": [memory for _, memory in new], "overwrite": overwrite}
-            outcomes = (await import_memories(engine, asked))["outcomes"]
-            for (line, memory), arrived in zip(new, outcomes, strict=True):
-                counts.update([arrived["outcome"]])
-                counts["masked"] += arrived.get("masked", False)
-                if arrived["outcome"] in ("kept", "refused"):
-                    told = {
-                        "where": f"line {line}",
-                        "id": memory["id"],
-                        "outcome": arrived["outcome"],
-                    }
-                    rows.append(told | {"message": why(memory["id"], arrived)})
+            await put(new)
     return _done(opened, counts, rows, {}, [])
 
 
-def _own_batches(source: Source) -> Iterator[list[tuple[int, Arguments]]]:
-    batch: list[tuple[int, Arguments]] = []
+def _own_batches(source: Source) -> Iterator[OwnBatch]:
+    batch: OwnBatch = []
     size = 0
     for line, memory, length in source.memories():
         if batch and (len(batch) >= BATCH_ROWS or size + length > BATCH_CHARS):
@@ -269,13 +275,20 @@ def _own_batches(source: Source) -> Iterator[list[tuple[int, Arguments]]]:
 async def _import_foreign(engine: Engine, opened: Opened, overwrite: bool, keep: bool) -> Arguments:
     report = Report()
     read = partial(batches, skip=report.skip, keep=keep)
-    async with reading(lambda: read(opened.rows())) as found:
+
+    async def send(batch: Batch) -> list[Arguments]:
+        rows = [fields for _, fields in batch]
+        asked = {"rows": rows, "separate": False, "overwrite": overwrite}
+        outcomes: list[Arguments] = (await import_rows(engine, asked))["outcomes"]
+        return outcomes
+
+    def take(batch: Batch, outcomes: list[Arguments]) -> None:
+        for (row, _), outcome in zip(batch, outcomes, strict=True):
+            report.take(row, outcome)
+
+    async with reading(lambda: read(opened.rows())) as found, in_flight(send, take) as put:
         async for batch in found:
-            rows = [fields for _, fields in batch]
-            asked = {"rows": rows, "separate": False, "overwrite": overwrite}
-            outcomes = (await import_rows(engine, asked))["outcomes"]
-            for (row, _), outcome in zip(batch, outcomes, strict=True):
-                report.take(row, outcome)
+            await put(batch)
     return _done(opened, report.counts, report.rows, dict(report.skipped), report.faults)
 
 

@@ -25,12 +25,11 @@ from memoryd.engine import checks
 from memoryd.engine.engine import Engine
 from memoryd.engine.mirror.edits import Edit
 from memoryd.engine.takeover import Taken, foreign_row
-from memoryd.engine.transfer import memory_from
+from memoryd.engine.transfer import Arrival, memory_from
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.export_file import PASSAGES, fields_of, fields_with_vectors, vector_from
 from memoryd.ports import Backup, Passage, Record
 from memoryd.sanitize import as_data
-from memoryd.tasks import task_group
 
 Arguments = dict[str, Any]
 IMPORT_BATCH = 100  # memories of one call
@@ -87,7 +86,7 @@ async def _read_memory(engine: Engine, given: Arguments) -> Arguments:
 
 
 async def import_memories(engine: Engine, given: Arguments) -> Arguments:
-    """Import a batch concurrently; a refused memory does not stop the others."""
+    """Import a batch; a refused memory does not stop the others."""
     memories = given.get("memories")
     if not isinstance(memories, list) or len(memories) > IMPORT_BATCH:
         raise InvalidInput(
@@ -96,22 +95,23 @@ async def import_memories(engine: Engine, given: Arguments) -> Arguments:
     overwrite = checks.flag(given.get("overwrite", False), "overwrite")
     trust = checks.flag(given.get("trust_vectors", False), "trust_vectors")
     outcomes: list[Arguments] = [{} for _ in memories]
-
-    async def take(place: int) -> None:
+    records: dict[int, Record] = {}
+    for place, fields in enumerate(memories):
         try:
-            model = given.get("model")
-            record = record_from(memories[place], model, engine, trust_vectors=trust)
-            done = await engine.import_memory(record.memory, record.passages, overwrite=overwrite)
+            records[place] = record_from(fields, given.get("model"), engine, trust_vectors=trust)
         except InvalidInput as exc:
-            outcomes[place] = {"outcome": "refused", "error": render.error(exc)}
-        else:
-            told = {"masked": True} if done.masked else {}
-            outcomes[place] = {"outcome": str(done.outcome), "rival": done.rival} | told
-
-    async with task_group() as tasks:
-        for place in range(len(memories)):
-            tasks.start_soon(take, place)
+            outcomes[place] = _arrival_facts(exc)
+    arrived = await engine.import_memories(records.values(), overwrite=overwrite)
+    for place, one in zip(records, arrived, strict=True):
+        outcomes[place] = _arrival_facts(one)
     return {"outcomes": outcomes}
+
+
+def _arrival_facts(arrived: Arrival | InvalidInput) -> Arguments:
+    if isinstance(arrived, InvalidInput):
+        return {"outcome": "refused", "error": render.error(arrived)}
+    told = {"masked": True} if arrived.masked else {}
+    return {"outcome": str(arrived.outcome), "rival": arrived.rival} | told
 
 
 async def import_rows(engine: Engine, given: Arguments) -> Arguments:

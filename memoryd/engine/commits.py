@@ -21,7 +21,7 @@ from memoryd.ports import Passage, Record
 T = TypeVar("T")
 LONG = 5_000  # characters of content from which its terms are computed on a thread
 MAX_CONFLICTS = 5  # times that an operation runs again
-PACE = 20  # memories removed from the index before the event loop runs other tasks
+PACE = 20  # memories added to or removed from the index before the event loop runs other tasks
 
 
 async def embed(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
@@ -50,14 +50,18 @@ async def commit(parts: Parts, *records: Record) -> None:
     found = [await terms(record) for record in records]
     with anyio.CancelScope(shield=True):
         parts.index.tables[0].reserve(sum(len(record.passages) or 1 for record in records))
+        are_new = not any(record.memory.id in parts.index for record in records)
         if len(records) == 1:
-            known = records[0].memory.id in parts.index
-            await parts.store.put(records[0], new=not known)
+            await parts.store.put(records[0], new=are_new)
+        elif are_new:
+            await parts.store.put_all(records, new=True)
         else:
             await parts.store.put_all(records)
         try:
-            for record, words in zip(records, found, strict=True):
+            for number, (record, words) in enumerate(zip(records, found, strict=True), start=1):
                 parts.index.put(record, words)
+                if are_new and number % PACE == 0:  # changes of related memories appear together
+                    await anyio.lowlevel.checkpoint()
         except MemoryError:
             # The store has it, the index perhaps half of it: end rather than serve a wrong index.
             raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None

@@ -16,6 +16,7 @@ from memoryd.engine.ask.ask import Ask
 from memoryd.engine.audiences import audiences_of
 from memoryd.engine.bulk_change import BulkChange
 from memoryd.engine.bulk_forget import BulkForget
+from memoryd.engine.bulk_import import BulkImports
 from memoryd.engine.census import Censuses
 from memoryd.engine.chains import Chains
 from memoryd.engine.clock_guard import NoRecord
@@ -152,9 +153,11 @@ class Engine:
         self.forget_where = bulk.forget_where
         self.export_page = Exporter(self._parts).page
         imports = Imports(self._parts, self._windows.drop)
+        bulk_imports = BulkImports(self._parts, imports, self._windows.drop)
         self.import_memory = imports.import_memory
+        self.import_memories = bulk_imports.import_memories
         self.known_facts = imports.known_facts
-        self.import_rows = Takeover(self._parts, imports, memories).import_rows
+        self.import_rows = Takeover(self._parts, bulk_imports).import_rows
 
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
@@ -42,24 +42,35 @@ class KeyLocks:
     @asynccontextmanager
     async def hold(self, keys: Iterable[str]) -> AsyncIterator[None]:
         """Hold all keys. They are locked in sorted order, so that two callers cannot deadlock."""
-        async with AsyncExitStack() as held:
+        held: list[str] = []
+        try:
             for key in sorted(set(keys)):
-                await held.enter_async_context(self._one(key))
+                await self._lock(key)
+                held.append(key)
             yield
+        finally:
+            for key in held:
+                self._locks[key][0].release()
+                self._leave(key)
 
-    @asynccontextmanager
-    async def _one(self, key: str) -> AsyncIterator[None]:
+    async def _lock(self, key: str) -> None:
         lock, users = self._locks.get(key, (anyio.Lock(), 0))
         self._locks[key] = (lock, users + 1)
+        if not users:  # nobody has it: no other task need run first
+            lock.acquire_nowait()
+            return
         try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks[key]
-            if users == 1:
-                del self._locks[key]
-            else:
-                self._locks[key] = (lock, users - 1)
+            await lock.acquire()
+        except BaseException:
+            self._leave(key)
+            raise
+
+    def _leave(self, key: str) -> None:
+        lock, users = self._locks[key]
+        if users == 1:
+            del self._locks[key]
+        else:
+            self._locks[key] = (lock, users - 1)
 
 
 class Gate:

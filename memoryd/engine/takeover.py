@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine import checks
+from memoryd.engine.bulk_import import BulkImports
 from memoryd.engine.index.index import Index
-from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
-from memoryd.engine.transfer import Imports, memory_from
+from memoryd.engine.transfer import Arrival, memory_from
 from memoryd.engine.turn_keys import imported_metadata
 from memoryd.errors import InvalidInput, MemorydError
 from memoryd.export_file import vector_from
@@ -35,8 +35,7 @@ from memoryd.model import (
     parse_type,
     who,
 )
-from memoryd.ports import Encoder, Passage
-from memoryd.tasks import task_group
+from memoryd.ports import Encoder, Passage, Record
 
 TYPE, CREATED, EXPIRES, TIMESTAMP = "type", "created_at", "expires_at", "timestamp"
 ORIGINAL = "original_"  # prefix of a metadata key that keeps what memoryd cannot use
@@ -98,15 +97,6 @@ class Taken:
     twin: str | None = None  # another memory that says the same or has its name
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """How a batch is imported; see `Takeover.import_rows`."""
-
-    embed: bool
-    separate: bool
-    overwrite: bool
-
-
 @dataclass(slots=True)
 class _Arriving:
     """A memory on its way into the store, and what is known of it."""
@@ -120,10 +110,9 @@ class _Arriving:
 class Takeover:
     """Imports rows of another program."""
 
-    def __init__(self, parts: Parts, imports: Imports, memories: Memories) -> None:
+    def __init__(self, parts: Parts, imports: BulkImports) -> None:
         self._parts = parts
         self._imports = imports
-        self._memories = memories
 
     async def import_rows(
         self,
@@ -137,7 +126,6 @@ class Takeover:
 
         `embed`: also make the vectors that are missing; without it they are pending. `separate`:
         facts that say the same stay separate memories. `overwrite`: replace what differs here."""
-        how = _How(embed, separate, overwrite)
         arriving: dict[int, _Arriving] = {}
         taken: dict[int, Taken] = {}
         for place, row in enumerate(rows):
@@ -146,29 +134,15 @@ class Takeover:
             except InvalidInput as exc:
                 taken[place] = Taken(row.id, REFUSED, error=exc)
         await self._reuse_vectors(list(arriving.values()))
-
-        async def take(place: int, one: _Arriving) -> None:
-            taken[place] = await self._take(one, how)
-
-        async with task_group() as tasks:
-            for place, one in arriving.items():
-                tasks.start_soon(take, place, one)
+        outcomes = await self._imports.import_memories(
+            [Record(one.memory, one.passages) for one in arriving.values()],
+            overwrite=overwrite,
+            foreign=separate,
+            embed=embed,
+        )
+        for (place, one), outcome in zip(arriving.items(), outcomes, strict=True):
+            taken[place] = _taken(one, outcome)
         return [taken[place] for place in range(len(rows))]
-
-    async def _take(self, one: _Arriving, how: _How) -> Taken:
-        try:
-            done = await self._imports.import_memory(
-                one.memory, one.passages, overwrite=how.overwrite, foreign=how.separate
-            )
-        except InvalidInput as exc:
-            return Taken(one.row.id, REFUSED, error=exc)
-        reused = done.changed and bool(one.passages) and not done.masked
-        has_model = self._parts.embedding.encoder is not None
-        if done.changed and how.embed and how.separate and not reused and has_model:
-            await self._memories.embed_pending(one.memory.id)
-        notes = tuple(one.notes) if done.changed else ()
-        twin = None if done.rival == one.memory.id else done.rival
-        return Taken(one.row.id, str(done.outcome), notes, done.masked, reused, twin=twin)
 
     def _arriving(self, row: ForeignRow) -> _Arriving:
         """The memory of a row. Raises InvalidInput if the row cannot be one."""
@@ -234,7 +208,7 @@ class Takeover:
         """Use the vectors of the rows if they are from our model. Which model made them is written
         nowhere, so some are compared with our own vectors of the same texts."""
         encoder = self._parts.embedding.encoder
-        if encoder is None:
+        if encoder is None or all(one.row.vector is None for one in arriving):
             return
         candidates = await in_thread(_with_vectors, arriving, encoder)
         step = max(1, len(candidates) // SAMPLE)
@@ -247,6 +221,15 @@ class Takeover:
             return  # the model fails: vectors are made when it works again
         for one, passage in candidates:
             one.passages = (passage,)
+
+
+def _taken(one: _Arriving, done: Arrival | InvalidInput) -> Taken:
+    if isinstance(done, InvalidInput):
+        return Taken(one.row.id, REFUSED, error=done)
+    reused = done.changed and bool(one.passages) and not done.masked
+    notes = tuple(one.notes) if done.changed else ()
+    twin = None if done.rival == one.memory.id else done.rival
+    return Taken(one.row.id, str(done.outcome), notes, done.masked, reused, twin=twin)
 
 
 def _with_vectors(arriving: list[_Arriving], encoder: Encoder) -> list[tuple[_Arriving, Passage]]:

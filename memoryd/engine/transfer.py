@@ -88,24 +88,37 @@ class Imports:
         *,
         overwrite: bool = False,
         foreign: bool = False,
+        embed: bool = True,
     ) -> Arrival:
         """Import a memory as it is. `passages` must be of the model in use; without them it is
-        embedded here. Raises InvalidInput.
+        embedded here, or if `embed` is false it waits for its vectors. Raises InvalidInput.
 
-        `foreign`: another program stored it. It keeps its id even if a fact says the same, and
-        without `passages` it waits for its vectors.
+        `foreign`: another program stored it. It keeps its id even if a fact says the same.
         """
-        arrival = await self._import_memory(memory, passages, overwrite, foreign)
+        arrival = await self._import_memory(memory, passages, overwrite, foreign, embed)
         if memory.session_id is not None and arrival.changed:
             self._session_changed(memory.session_id)
         return arrival
+
+    def foreseen(self, memory: Memory, overwrite: bool, foreign: bool) -> tuple[Arrival, bool]:
+        """The outcome for a memory that has not expired, as things are now; and whether importing
+        it would only add it, and concern no other memory."""
+        known = with_superseding(self._parts.index, memory)
+        found = self._judged(known, overwrite, foreign)
+        is_alone = found.outcome is Outcome.ADDED and known == memory
+        return found, is_alone and self.involved(memory, foreign) == {memory.id}
 
     async def known_facts(self) -> set[str]:
         """What all facts are known by, for `claude_md.is_known`."""
         return await in_thread(_known_facts, list(self._parts.index))
 
     async def _import_memory(
-        self, memory: Memory, passages: tuple[Passage, ...], overwrite: bool, foreign: bool
+        self,
+        memory: Memory,
+        passages: tuple[Passage, ...],
+        overwrite: bool,
+        foreign: bool,
+        embed: bool,
     ) -> Arrival:
         encoder = self._parts.embedding.encoder
         if is_expired(memory, self._parts.clock()):
@@ -125,7 +138,7 @@ class Imports:
             async with self._parts.gate.passing():
                 # They are of the model that there was before the gate.
                 usable = passages if self._parts.embedding.encoder is encoder else ()
-                if not usable and not foreign:
+                if not usable and embed:
                     usable = await commits.embed(self._parts, memory)
                 return await self._write(Record(memory, usable), overwrite, foreign)
 
@@ -136,16 +149,16 @@ class Imports:
         memory = record.memory
         async with self._parts.locks.hold(keys_of(memory)):
             while True:
-                rivals, ids = self._rivals(memory, foreign), self._involved(memory, foreign)
+                rivals, ids = self._rivals(memory, foreign), self.involved(memory, foreign)
                 async with self._parts.locks.hold(map(id_key, ids)):
                     if self._rivals(memory, foreign) != rivals:
                         continue  # another call was faster: try again
-                    if not self._involved(memory, foreign) <= ids:
+                    if not self.involved(memory, foreign) <= ids:
                         continue
                     record = replace(record, memory=with_superseding(self._parts.index, memory))
                     return await self._settle_in(record, rivals, overwrite, foreign)
 
-    def _involved(self, memory: Memory, foreign: bool) -> set[str]:
+    def involved(self, memory: Memory, foreign: bool) -> set[str]:
         """The ids of the memories that importing this one may change."""
         index = self._parts.index
         ids = {memory.id, *(rival.id for rival in self._rivals(memory, foreign))}

@@ -24,8 +24,9 @@ from memoryd import files
 from memoryd.adapters.chroma.foreign import COLLECTION, ForeignRows, read_foreign
 from memoryd.adapters.chroma.sqlite_read import DATABASE
 from memoryd.engine.engine import Engine
-from memoryd.engine.takeover import foreign_row
+from memoryd.engine.takeover import Taken, foreign_row
 from memoryd.errors import MemorydError
+from memoryd.imports.in_flight import in_flight
 from memoryd.ports import Progress, Watch
 
 __all__ = ["COLLECTION", "Report", "look_at_takeover", "read_foreign", "take_over"]
@@ -135,14 +136,22 @@ async def _import_all(
 
 async def _import_rows(engine: Engine, rows: ForeignRows, watch: Watch | None) -> Report:
     report, done = Report(), 0
-    for batch in rows.batches(BATCH_ROWS, BATCH_CHARS):
-        taken = await engine.import_rows([foreign_row(row) for row in batch], embed=False)
+
+    async def send(batch: list[dict[str, Any]]) -> list[Taken]:
+        return await engine.import_rows([foreign_row(row) for row in batch], embed=False)
+
+    def take(batch: list[dict[str, Any]], taken: list[Taken]) -> None:
+        nonlocal done
         for one in taken:
             error = {"message": one.error.message} if one.error else None
             report.take(one.id, one.outcome, one.notes, one.masked, one.reused_vector, error)
         done += len(batch)
         if watch is not None:
             watch(Progress("taking over", done, rows.count))
+
+    async with in_flight(send, take) as put:
+        for batch in rows.batches(BATCH_ROWS, BATCH_CHARS):
+            await put(batch)
     return report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -95,13 +96,19 @@ def test_an_import_that_was_interrupted_continues(
     path = str(sample.write(tmp_path, AT))
     monkeypatch.setattr(report, "BATCH_ROWS", 1)
     real, calls = OwnerClient.import_rows, 0
+    stored = asyncio.Event()
 
     async def first_only(self: OwnerClient, rows: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls > 1:
-            raise KeyboardInterrupt
-        return await real(self, rows, **options)
+        if calls == 1:
+            answer = await real(self, rows, **options)
+            stored.set()
+            return answer
+        if calls == 2:
+            await stored.wait()
+            signal.raise_signal(signal.SIGINT)
+        await asyncio.Event().wait()
 
     with monkeypatch.context() as patched:
         patched.setattr(OwnerClient, "import_rows", first_only)

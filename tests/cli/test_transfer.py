@@ -352,16 +352,44 @@ def test_an_export_that_was_killed_leaves_no_half(run: Any, one: Daemon, tmp_pat
     assert lines(file)[-1]["end"] is True
 
 
-@pytest.mark.slow
-def test_an_import_that_was_killed_is_continued(run: Any, two: Daemon, tmp_path: Path) -> None:
-    count = 3000
-    file = tmp_path / "many.jsonl"
+def many_facts(file: Path, count: int) -> None:
     with file.open("wb") as raw:
         writer = Writer(raw, Header())
         for n in range(count):
             fields = {"id": f"{n:020x}", "type": "fact", "content": f"Fact {n}.", "metadata": {}}
-            writer.memory(fields | {"created_at": n / 7, "expires_at": None})
+            writer.memory(fields | {"created_at": n / 8, "expires_at": None})
         writer.end()
+
+
+@pytest.mark.slow
+def test_an_import_whose_daemon_was_killed_is_continued(run: Any, tmp_path: Path) -> None:
+    """Nothing is left half: what is there is as it was in the file."""
+    count = 3000
+    file, copy = tmp_path / "many.jsonl", tmp_path / "copy.jsonl"
+    many_facts(file, count)
+    daemon = Daemon(tmp_path / "data").start()
+    command = [sys.executable, "-m", "memoryd", "import", str(file), "--socket", str(daemon.socket)]
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL) as running:
+        deadline = time.monotonic() + 60
+        while sum(daemon.status()["memories"].values()) < 100 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        daemon.stop(signal.SIGKILL)
+        assert running.wait(60) == 1
+    daemon.start()
+    before = sum(daemon.status()["memories"].values())
+    assert 100 <= before < count
+    told = json.loads(run(daemon, "import", str(file), "--json"))
+    assert (told["added"], told["known"]) == (count - before, before)
+    run(daemon, "export", str(copy))
+    assert lines(copy)[1:-1] == lines(file)[1:-1]
+    assert daemon.stop() == 0
+
+
+@pytest.mark.slow
+def test_an_import_that_was_killed_is_continued(run: Any, two: Daemon, tmp_path: Path) -> None:
+    count = 3000
+    file = tmp_path / "many.jsonl"
+    many_facts(file, count)
     command = [sys.executable, "-m", "memoryd", "import", str(file), "--socket", str(two.socket)]
     with subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL) as running:
         deadline = time.monotonic() + 60

@@ -25,7 +25,7 @@ from memoryd.doors.readiness import Readiness
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
 from memoryd.engine.engine import run_engine
-from memoryd.engine.models.embedding import RUNNERS, Lane
+from memoryd.engine.models.lanes import RUNNERS, Lane
 from memoryd.engine.search import pipeline, search
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE

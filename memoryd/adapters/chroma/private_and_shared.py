@@ -118,7 +118,7 @@ class PrivateAndShared:
         else:
             await self.put_all([record])
 
-    async def put_all(self, records: Sequence[Record]) -> None:
+    async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
         """Those of the server first: it refuses more often. All or none holds for each store."""
         with suppress(*([StoreUnavailable] if _all_private(records) else [])):
             await self._settle(record.memory.id for record in records)
@@ -129,11 +129,11 @@ class PrivateAndShared:
             stays = private if is_private(record.memory) else shared
             (moving if self._needs_move(record) else stays).append(record)
         if shared:
-            await self._server.store.put_all(shared)
+            await self._server.store.put_all(shared, new=new)
         for record in moving:
             await (self._withdraw if is_private(record.memory) else self._publish)(record)
         if private:
-            await self.private.put_all(private)
+            await self.private.put_all(private, new=new)
             self._note_ids(private)
 
     def _home(self, record: Record) -> ChromaStore:

@@ -1,9 +1,9 @@
 """The Store port on ChromaDB: writes of many callers in one commit, reads beside them.
 
 A commit costs about the same for one row as for thirty, so all writes that arrive while one commit
-runs go into the next, one of each caller in turn. A commit is bounded, so that a read never waits
-for a long write. While several callers write the bound is lower, so that a short write never waits
-long for a long one of another caller.
+runs go into the next, one of each caller in turn (`write_queue`). A commit is bounded, so that a
+read never waits for a long write. While several callers write the bound is lower, so that a short
+write never waits long for a long one of another caller.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,36 +25,17 @@ from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.rows import Found, Row, to_records
 from memoryd.adapters.chroma.worker_client import WorkerClient
+from memoryd.adapters.chroma.write_queue import Write, WriteQueue
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
-from memoryd.fair import CALLER, FairQueue
 from memoryd.ports import Backup, Changes, Identity, Record, Watch
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
 log = structlog.get_logger()
-GROUP_ROWS = 128  # rows in one commit: about 0.1 s that a read may have to wait
-SHARED_ROWS = 32  # while several callers wait
 SCAN_PAGE = 1000
 MAX_NAMED = 20  # unreadable rows that are named; the others are counted
 # The memories are only in RAM any more: rescue is possible.
 LOST_CODES = ("store_gone", "store_corrupt")
-
-
-@dataclass(slots=True, eq=False)
-class _Write:
-    """Memories to add or replace and ids to delete: the write of one caller."""
-
-    added: list[Record] = field(default_factory=list)
-    replaced: list[Record] = field(default_factory=list)
-    to_delete: list[str] = field(default_factory=list)
-    done: anyio.Event = field(default_factory=anyio.Event)
-    deleted: set[str] = field(default_factory=set)  # those of `to_delete` that existed
-    error: MemorydError | None = None
-
-    @property
-    def size(self) -> int:
-        records = (*self.added, *self.replaced)
-        return sum(max(1, len(r.passages)) for r in records) + len(self.to_delete)
 
 
 class ChromaStore:
@@ -65,8 +45,8 @@ class ChromaStore:
         """`is_shared`: other daemons may write to it, too."""
         self._worker = worker
         self._is_shared = is_shared
-        self._waiting: FairQueue[_Write] = FairQueue()
-        self._group: list[_Write] = []  # being committed
+        self._waiting = WriteQueue()
+        self._group: list[Write] = []  # being committed
         self._has_writes = anyio.Event()
         self._closed = False
         self._unreadable: dict[str, str] = {}  # id of a row: why it is not a memory
@@ -78,11 +58,12 @@ class ChromaStore:
     async def put(self, record: Record, *, new: bool = False) -> None:
         # An unreadable row may have its id: adding would leave that one as it is.
         new = new and record.memory.id not in self._unreadable
-        await self._write(_Write(added=[record]) if new else _Write(replaced=[record]))
+        await self._write(Write(added=[record]) if new else Write(replaced=[record]))
         self._unreadable.pop(record.memory.id, None)
 
-    async def put_all(self, records: Sequence[Record]) -> None:
-        await self._write(_Write(replaced=list(records)))
+    async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
+        new = new and not any(record.memory.id in self._unreadable for record in records)
+        await self._write(Write(added=list(records)) if new else Write(replaced=list(records)))
         for record in records:
             self._unreadable.pop(record.memory.id, None)
 
@@ -92,7 +73,7 @@ class ChromaStore:
         return found.records
 
     async def delete(self, ids: Sequence[str]) -> set[str]:
-        return (await self._write(_Write(to_delete=list(ids)))).deleted
+        return (await self._write(Write(to_delete=list(ids)))).deleted
 
     async def expired(self, now: float, limit: int) -> list[str]:
         due: list[str] = await self._worker.call("expired", now, limit + len(self._unreadable))
@@ -305,17 +286,17 @@ class ChromaStore:
             await self._has_writes.wait()
             self._has_writes = anyio.Event()
             while self._waiting:
-                self._group = self._next_group()
+                self._group = self._waiting.next_group()
                 async with self._committing:
                     await self._commit(self._group)
                 for write in self._group:
                     write.done.set()
                 self._group = []
 
-    async def _write(self, write: _Write) -> _Write:
+    async def _write(self, write: Write) -> Write:
         if self._closed:
             raise StoreUnavailable("The store is closed.")
-        self._waiting.push(write, CALLER.get())
+        self._waiting.push(write)
         self._has_writes.set()
         await write.done.wait()
         if write.error is not None:
@@ -330,17 +311,9 @@ class ChromaStore:
                 "The store was closed while this was being written; it may or may not be kept."
             )
             write.done.set()
-        self._waiting, self._group = FairQueue(), []
+        self._waiting, self._group = WriteQueue(), []
 
-    def _next_group(self) -> list[_Write]:
-        group: list[_Write] = []
-        size, most = 0, GROUP_ROWS if self._waiting.callers == 1 else SHARED_ROWS
-        while self._waiting and (not group or size + self._waiting.peek().size <= most):
-            group.append(self._waiting.pop())
-            size += group[-1].size
-        return group
-
-    async def _commit(self, group: list[_Write]) -> None:
+    async def _commit(self, group: list[Write]) -> None:
         """One call for all; if it fails, one call each: no write fails because of another."""
         added = [record for write in group for record in write.added]
         replaced = [record for write in group for record in write.replaced]

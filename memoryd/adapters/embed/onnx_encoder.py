@@ -6,8 +6,11 @@ slower one at every step, so it falls to a third of its speed while another proc
 core (as the store does in a bulk load). Single-threaded runs side by side do not.
 
 Texts are sorted by length and run in small batches of similar length, so that little is
-computed for padding. A batch is bounded by tokens: beyond a few hundred, throughput no
-longer rises while memory does.
+computed for padding. A batch is bounded by tokens: beyond a few hundred, throughput falls (its
+texts differ more in length, and it leaves the processor's cache) while memory rises.
+
+Bulk work has threads of its own, of a lower priority: the kernel lets a query or a single document
+go ahead in the middle of a batch.
 """
 
 from __future__ import annotations
@@ -27,10 +30,11 @@ from memoryd.adapters.embed.cache import GRAPH, IDS, MASK, OUTPUT
 from memoryd.adapters.embed.resolve import Prepared, resolve
 from memoryd.adapters.embed.tokens import Tokens
 from memoryd.errors import EmbedError, ModelCorrupt
+from memoryd.fair import BULK, lower_priority
 from memoryd.ports import Span
 from memoryd.settings import EmbeddingSettings
 
-BATCH_TOKENS = 512
+BATCH_TOKENS = 256
 MIN_BATCH_TOKENS = 64  # smaller batches cost more than an idle core
 SPIN_MICROSECONDS = "1000"
 MAX_THREADS = 4  # a short text has no work for more
@@ -43,6 +47,7 @@ class OnnxEncoder:
         self._prepared = prepared
         self._cores = threads or min(MAX_THREADS, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._cores, thread_name_prefix="embed")
+        self._bulk_pool = ThreadPoolExecutor(self._cores, "embed-bulk", lower_priority)
         try:
             tokenizer = Tokenizer.from_file(str(prepared.folder / "tokenizer.json"))
             self._tokens = Tokens(tokenizer, prepared.max_tokens, prepared.document_prefix)
@@ -68,6 +73,7 @@ class OnnxEncoder:
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         prefix = self._prepared.query_prefix if query else self._prepared.document_prefix
         session = self._query_session if query else self._document_session
+        pool = self._bulk_pool if BULK.get() else self._pool
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         try:
             rows = self._tokens.ids([prefix + text for text in texts])
@@ -76,7 +82,7 @@ class OnnxEncoder:
                 vectors[batch] = _run(session, [rows[index] for index in batch])
 
             # Documents always use the pool: it limits all callers together to the cores.
-            list((map if query else self._pool.map)(run, self._batches(rows)))
+            list((map if query else pool.map)(run, self._batches(rows)))
         except Exception as exc:
             raise EmbedError(f"The model {self.model} failed ({type(exc).__name__}).") from exc
         return vectors
@@ -85,6 +91,8 @@ class OnnxEncoder:
         lengths = [len(row) for row in rows]
         most = 1 if self._prepared.alone else len(rows)
         share = max(MIN_BATCH_TOKENS, sum(lengths) // self._cores + 1)  # work for every core
+        if BULK.get():  # the other cores have other batches
+            share = BATCH_TOKENS
         return batches(lengths, most, min(BATCH_TOKENS, share))
 
 

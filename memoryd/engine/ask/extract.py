@@ -14,7 +14,8 @@ from datetime import tzinfo
 import numpy as np
 
 from memoryd.engine.index.terms import QUIET, terms
-from memoryd.engine.models.embedding import Embedding, Vector
+from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.lanes import Vector
 from memoryd.engine.sessions.extract import sentences
 from memoryd.engine.sessions.messages import shown_text
 from memoryd.engine.sessions.said import day, shortened

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.models.embedding import Embedding, VectorCache
+from memoryd.engine.models.embedding import Embedding
+from memoryd.engine.models.lanes import RUNNERS, VectorCache
 from memoryd.errors import BadVector, EmbedError
 from memoryd.settings import EmbeddingSettings
 from tests.engine.conftest import Start
@@ -158,3 +159,78 @@ async def test_a_failing_model_fails_the_call_and_not_the_lane(
         assert refused.value.code == "embed_failed"
         encoder.bend = lambda vectors: vectors
         await other.store("text")
+
+
+async def test_in_bulk_every_text_gets_its_own_vector() -> None:
+    """They are sorted by length, in windows and in batches; the answer is in their order."""
+    encoder = Recorder()
+    texts = [f"text {n} " + "and more " * (n % 7) + "words " * (n % 40) for n in range(400)]
+    async with running(encoder) as embedding, anyio.create_task_group() as tasks:
+        found: dict[int, Any] = {}
+
+        async def embed(start: int) -> None:
+            some = texts[start : start + 100]
+            found[start] = await embedding.documents(some, [f"lead {start}: "] * len(some))
+
+        for start in range(0, 400, 100):
+            tasks.start_soon(embed, start)
+    for start, several in found.items():
+        for text, passages in zip(texts[start : start + 100], several, strict=True):
+            for passage in passages:
+                first, last = passage.span
+                expected = HashEncoder().encode([f"lead {start}: {text[first:last]}"])[0]
+                np.testing.assert_allclose(passage.vector, expected, atol=1e-6)
+        assert all(several)
+    assert len(encoder.calls) < 400
+
+
+async def test_single_texts_go_ahead_of_bulk_work_that_waits() -> None:
+    encoder = Recorder()
+    texts = [f"bulk {n}" for n in range(300)]
+    async with running(encoder) as embedding, anyio.create_task_group() as tasks:
+        encoder.gate.clear()
+        tasks.start_soon(embedding.documents, texts, [""] * len(texts))
+        await until(lambda: len(encoder.calls) == RUNNERS)
+        tasks.start_soon(embedding.document, "one")
+        await until(lambda: len(encoder.calls) == RUNNERS + 1)
+        with anyio.fail_after(60):
+            await embedding.query("question")
+        encoder.gate.set()
+    order = [call for call in encoder.calls if "bulk" not in call[0]]
+    assert order == encoder.calls[RUNNERS : RUNNERS + 2] == [["one"], ["question"]]
+    assert len(encoder.calls) > RUNNERS + 2
+
+
+async def test_a_batch_of_bulk_work_begins_when_single_texts_are_done() -> None:
+    encoder = Recorder()
+    async with running(encoder) as embedding, anyio.create_task_group() as tasks:
+        encoder.gate.clear()
+        tasks.start_soon(embedding.document, "one")
+        await until(lambda: len(encoder.calls) == 1)
+        tasks.start_soon(embedding.documents, ["bulk"], [""])
+        await until(lambda: not embedding._bulk_lanes[0]._window and bool(taken(embedding)))
+        await anyio.wait_all_tasks_blocked()
+        assert encoder.calls == [["one"]]
+        encoder.gate.set()
+    assert encoder.calls == [["one"], ["bulk"]]
+
+
+def taken(embedding: Embedding) -> set[Any]:
+    """The jobs of bulk work that no longer wait for a batch."""
+    lane = embedding._bulk_lanes[0]
+    return lane._unfinished - set(lane._jobs)
+
+
+async def test_bulk_work_that_was_cancelled_is_not_embedded() -> None:
+    encoder = Recorder()
+    texts = [f"bulk {n}" for n in range(300)]
+    async with running(encoder) as embedding:
+        encoder.gate.clear()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(embedding.documents, texts, [""] * len(texts))
+            await until(lambda: len(encoder.calls) == RUNNERS)
+            tasks.cancel_scope.cancel()
+        encoder.gate.set()
+        with anyio.fail_after(60):
+            await embedding.documents(["another"], [""])
+    assert encoder.calls[RUNNERS:] == [["another"]]

@@ -345,7 +345,7 @@ class Failing(RamStore):
         self._count()
         await super().put(record, new=new)
 
-    async def put_all(self, records: Sequence[Record]) -> None:
+    async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
         self._count()
         for record in records:
             await super().put(record)

@@ -1,0 +1,278 @@
+"""Imports of many memories at a time: the same outcomes as one after another, in less time.
+
+A batch is embedded as a whole, in bulk. Then those of its memories that neither conflict with
+another one nor are related to one are written together, a few in each commit; the others go through
+`Imports.import_memory`. Batches of one caller may overlap: one is embedded while the one before it
+is written. They are written in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import anyio
+import anyio.lowlevel
+
+from memoryd.engine import commits, relations
+from memoryd.engine.lock_keys import id_key, keys_of
+from memoryd.engine.parts import Parts
+from memoryd.engine.secrecy import masked_fields, secret_fields
+from memoryd.engine.transfer import Arrival, Imports, Outcome
+from memoryd.errors import (
+    InvalidInput,
+    MemorydError,
+    ModelUnavailable,
+    StoreError,
+    StoreUnavailable,
+    TextRefused,
+)
+from memoryd.fair import CALLER, Portion, in_bulk, in_thread, paced
+from memoryd.lead import lead_of
+from memoryd.model import Memory, is_expired
+from memoryd.ports import Encoder, Record
+from memoryd.settings import MemorySettings
+from memoryd.tasks import task_group
+
+SHARED_SECONDS = 0.012  # of one commit while others are active, who may have to wait for it
+MIN_COMMIT, MAX_COMMIT = 16, 128  # memories in one; the most while nobody else is active
+BURST = 16  # memories that are looked through before other tasks or threads may run
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """A memory of a batch, and what has become of it."""
+
+    record: Record
+    keys: set[str]  # it shares one with every memory that it conflicts with or is related to
+    is_clean: bool = True  # no secret was found in it
+    encoder: Encoder | None = None  # the model that its passages were made with
+    needs_passages: bool = False
+    outcome: Arrival | InvalidInput | None = None
+
+    @property
+    def memory(self) -> Memory:
+        return self.record.memory
+
+
+class BulkImports:
+    """Imports memories in batches."""
+
+    def __init__(
+        self, parts: Parts, imports: Imports, session_changed: Callable[[str], None]
+    ) -> None:
+        """`session_changed`: see `Imports`."""
+        self._parts = parts
+        self._imports = imports
+        self._session_changed = session_changed
+        self._order = _Order()
+        self._portion = Portion(MIN_COMMIT, MAX_COMMIT)
+
+    async def import_memories(
+        self,
+        records: Iterable[Record],
+        *,
+        overwrite: bool = False,
+        foreign: bool = False,
+        embed: bool = True,
+    ) -> list[Arrival | InvalidInput]:
+        """Import a batch as `Imports.import_memory` would, one after another; the outcomes, in
+        order. A refused memory does not stop the others. `embed`: make the vectors that are
+        missing; without it they are made later."""
+        encoder = self._parts.embedding.encoder
+        batch = [_Arriving(record, _keys(record.memory), encoder=encoder) for record in records]
+        for one in batch:
+            one.needs_passages = embed and not one.record.passages
+        with in_bulk():
+            async with self._order.kept() as earlier_are_written:
+                await self._look_for_secrets(batch)
+                await self._embed(batch, overwrite, foreign)
+                await earlier_are_written()
+                rest = await self._write_plain(batch, overwrite, foreign)
+                for wave in self._waves(rest, foreign):
+                    async with task_group() as tasks:
+                        for one in wave:
+                            tasks.start_soon(self._import_one, one, overwrite, foreign, embed)
+        return [one.outcome for one in batch if one.outcome is not None]
+
+    async def _look_for_secrets(self, batch: list[_Arriving]) -> None:
+        memories = [one.memory for one in batch]
+        found = await in_thread(_clean, memories, self._parts.memory)
+        for one, is_clean in zip(batch, found, strict=True):
+            one.is_clean = is_clean
+
+    async def _embed(self, batch: list[_Arriving], overwrite: bool, foreign: bool) -> None:
+        """Make the vectors of those that are going to be written, as far as can be known now."""
+        wanted: list[_Arriving] = []
+        async for one in _in_turns(batch):
+            if one.needs_passages and one.is_clean:
+                if self._foreseen(one.memory, overwrite, foreign)[0].changed:
+                    wanted.append(one)
+        if not wanted:
+            return
+        texts = [one.memory.content for one in wanted]
+        leads = [lead_of(one.memory, self._parts.search.lead_fields) for one in wanted]
+        async with self._parts.gate.passing():
+            encoder = self._parts.embedding.encoder
+            try:
+                found = await self._parts.embedding.documents(texts, leads)
+            except ModelUnavailable:
+                found = [() for _ in wanted]
+            except TextRefused:  # only some of them may be refused
+                found = [await commits.embed(self._parts, one.memory) for one in wanted]
+        for one, passages in zip(wanted, found, strict=True):
+            one.record = replace(one.record, passages=passages)
+            one.encoder, one.needs_passages = encoder, False
+
+    def _foreseen(self, memory: Memory, overwrite: bool, foreign: bool) -> tuple[Arrival, bool]:
+        """The outcome as things are now, and whether no other memory has to do with it."""
+        if is_expired(memory, self._parts.clock()):
+            return Arrival(Outcome.EXPIRED), False
+        return self._imports.foreseen(memory, overwrite, foreign)
+
+    async def _write_plain(
+        self, batch: list[_Arriving], overwrite: bool, foreign: bool
+    ) -> list[_Arriving]:
+        """Write the memories that no other one has to do with; the rest."""
+        rest: list[_Arriving] = []
+        waiting: list[_Arriving] = []
+        seen: set[str] = set()
+        for one in batch:
+            is_first = one.is_clean and seen.isdisjoint(one.keys)
+            (waiting if is_first else rest).append(one)
+            seen |= one.keys
+        while waiting:
+            is_shared = self._parts.embedding.is_shared
+            size = self._portion.fitting(SHARED_SECONDS) if is_shared else MAX_COMMIT
+            await self._write_some(waiting[:size], rest, overwrite, foreign)
+            waiting = waiting[size:]
+        return [one for one in batch if one.outcome is None]
+
+    async def _write_some(
+        self, some: list[_Arriving], rest: list[_Arriving], overwrite: bool, foreign: bool
+    ) -> None:
+        """Write those that only add a memory, in one commit; the others are added to the rest."""
+        plain: list[_Arriving] = []
+        async with self._parts.gate.passing():
+            encoder = self._parts.embedding.encoder
+            async with self._parts.locks.hold(key for one in some for key in one.keys):
+                async for one in _in_turns(some):
+                    found, is_plain = self._foreseen(one.memory, overwrite, foreign)
+                    is_ready = not one.needs_passages and one.encoder is encoder
+                    if not found.changed and not (overwrite and rest):
+                        one.outcome = found
+                    elif found.changed and is_plain and is_ready:
+                        plain.append(one)
+                    else:
+                        rest.append(one)
+                if not plain or not await self._commit(plain):
+                    return
+        for one in plain:
+            one.outcome = Arrival(Outcome.ADDED)
+            if one.memory.session_id is not None:
+                self._session_changed(one.memory.session_id)
+
+    async def _commit(self, plain: list[_Arriving]) -> bool:
+        """Write all of them, or none if one is refused; whether it was done."""
+        began = perf_counter()
+        try:
+            await commits.commit(self._parts, *(one.record for one in plain))
+        except StoreUnavailable:
+            raise
+        except (InvalidInput, StoreError):
+            return False  # one by one, only what is refused fails
+        self._portion.took(len(plain), perf_counter() - began)
+        return True
+
+    async def _import_one(
+        self, one: _Arriving, overwrite: bool, foreign: bool, embed: bool
+    ) -> None:
+        is_current = one.encoder is self._parts.embedding.encoder
+        passages = one.record.passages if is_current else ()
+        try:
+            one.outcome = await self._imports.import_memory(
+                one.memory, passages, overwrite=overwrite, foreign=foreign, embed=embed
+            )
+        except InvalidInput as exc:
+            one.outcome = exc
+
+    def _waves(self, rest: Sequence[_Arriving], foreign: bool) -> Iterator[list[_Arriving]]:
+        """The memories in groups, in order, whose members have nothing to do with each other. Each
+        group must be imported before the next is asked for."""
+        wave: list[_Arriving] = []
+        seen: set[str] = set()
+        for one in rest:
+            keys = self._all_keys(one, foreign)
+            if not seen.isdisjoint(keys):
+                yield wave
+                wave, seen, keys = [], set(), self._all_keys(one, foreign)
+            wave.append(one)
+            seen |= keys
+        if wave:
+            yield wave
+
+    def _all_keys(self, one: _Arriving, foreign: bool) -> set[str]:
+        """Its keys, and the ids of those that it may change."""
+        return one.keys | {id_key(id) for id in self._imports.involved(one.memory, foreign)}
+
+
+class _Order:
+    """The order of the batches of each caller."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, anyio.Event] = {}
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """Yields what to await before the part that must be done in order, which is the rest of the
+        block."""
+        caller, mine = CALLER.get(), anyio.Event()
+        before = self._last.get(caller)
+        self._last[caller] = mine
+
+        async def earlier_ones() -> None:
+            if before is not None:
+                await before.wait()
+
+        try:
+            yield earlier_ones
+        finally:
+            mine.set()
+            if self._last.get(caller) is mine:
+                del self._last[caller]
+
+
+async def _in_turns(batch: Sequence[_Arriving]) -> AsyncIterator[_Arriving]:
+    """The memories; after each few of them other tasks run."""
+    for number, one in enumerate(batch, start=1):
+        yield one
+        if number % BURST == 0:
+            await anyio.lowlevel.checkpoint()
+
+
+def _keys(memory: Memory) -> set[str]:
+    ids = {memory.id, *relations.changed_ids(None, memory)}
+    return {*keys_of(memory), *map(id_key, ids)}
+
+
+def _clean(memories: Sequence[Memory], settings: MemorySettings) -> list[bool]:
+    """By memory, whether no secret is in it. Runs on a thread."""
+    return [_is_clean(memory, settings) for memory in paced(memories, BURST)]
+
+
+def _is_clean(memory: Memory, settings: MemorySettings) -> bool:
+    fields = secret_fields(memory)
+    try:
+        return masked_fields(fields, settings)[0] == fields
+    except MemorydError:
+        return False  # refused, with a message, when it is imported alone
