@@ -67,6 +67,7 @@ class StoreSettings:
     host: str = "127.0.0.1"
     port: int = field(default=8000, metadata={"least": 1, "most": 65_535})
     ssl: bool = False
+    ca_file: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     tenant: str = "default_tenant"
     database: str = "default_database"
