@@ -72,6 +72,9 @@ class StoreSettings:
     tenant: str = "default_tenant"
     database: str = "default_database"
     poll_seconds: float = field(default=1.0, metadata={"least": 0.1, "most": 10.0})
+    offline: Literal["refuse", "queue"] = "refuse"
+    offline_limit: int = field(default=1000, metadata={"least": 1, "most": 100_000})
+    offline_bytes: int = field(default=20_000_000, metadata={"least": 10_000})
 
 
 @dataclass(frozen=True, slots=True)

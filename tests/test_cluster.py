@@ -56,7 +56,7 @@ def eventually(holds: Callable[[], Any], seconds: float = 20) -> Any:
 
 def texts(daemon: Daemon) -> dict[str, str]:
     """By name, what a daemon shows."""
-    listed = daemon.tool("list_memories")["memories"]
+    listed = daemon.tool("list_memories", limit=1000)["memories"]
     return {memory.get("name", memory["id"]): memory["content"] for memory in listed}
 
 

@@ -24,10 +24,14 @@ from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.git import Git
 from memoryd.adapters.mirror_files import LocalMirrorFiles
+from memoryd.adapters.offline_file import LocalQueueFile
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.offline.queue import OfflineQueue
+from memoryd.engine.offline.store import QueueingStore
 from memoryd.errors import MemorydError, StoreError
 from memoryd.logs import stage
+from memoryd.offline import QUEUE
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity, Progress, PromptFn, Watch
 from memoryd.settings import Config
@@ -181,10 +185,10 @@ async def open_engine(
         snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
         snapshot_file.prefetch()
         async with (
-            _open_store(config, identity, watch) as (store, stored),
+            _open_store(config, identity, watch) as (store, stored, queue),
             run_engine(
                 config,
-                store,
+                store if queue is None else QueueingStore(store, queue),
                 None,
                 stored.dimension,
                 clock,
@@ -198,6 +202,7 @@ async def open_engine(
                 mirror_files=_mirror_files(config),
                 block_files=LocalBlockFiles(config.memory.path),
                 feed=store if config.store.mode == "http" else None,
+                queue=queue,
             ) as engine,
         ):
             if wait and model is not None:
@@ -239,8 +244,9 @@ async def _identity(model: Model | None) -> Identity:
 @asynccontextmanager
 async def _open_store(
     config: Config, identity: Identity, watch: Watch | None
-) -> AsyncIterator[tuple[ChromaStore, Identity]]:
-    """The store, and the model of its vectors. A store of another model is opened as it is."""
+) -> AsyncIterator[tuple[ChromaStore, Identity, OfflineQueue | None]]:
+    """The store, the model of its vectors, and the queue of writes for it, if there is one. A store
+    of another model is opened as it is."""
     folder = config.memory.path
     backups = config.backup.folder(folder)
     opened = open_chroma(
@@ -252,7 +258,25 @@ async def _open_store(
         facts = await store.status()
         if others := facts["other_collections"]:
             log.warning("other_collections", serving=config.store.collection, others=others)
-        yield store, Identity(str(facts["model"]), int(str(facts["dimension"])))
+        found = Identity(str(facts["model"]), int(str(facts["dimension"])))
+        yield store, found, _queue_of(config, store)
+
+
+def _queue_of(config: Config, store: ChromaStore) -> OfflineQueue | None:
+    """The queue for a Chroma server, if writes may be queued, or some are left from when they
+    were. Raises StoreError."""
+    settings, file = config.store, LocalQueueFile(config.memory.path)
+    if settings.mode != "http":
+        return None
+    try:
+        if settings.offline != QUEUE and not file.size():
+            return None
+        return OfflineQueue(store, file, settings.offline_limit, settings.offline_bytes)
+    except OSError as exc:
+        raise StoreError(
+            f"The queue of writes cannot be read: {exc.strerror or exc}.",
+            code="offline_queue_unreadable",
+        ) from exc
 
 
 def look_at_store(config: Config) -> list[tuple[str, str, str]]:

@@ -36,7 +36,7 @@ NOTE_VECTOR = (1.0, 0.0)  # Chroma requires one
 class SharedCollection(Collection):
     """The operations of a collection, safe beside other daemons, and what those have changed."""
 
-    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "listing", "sweep_notes"}
+    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "listing", "noted", "sweep_notes"}
     is_shared: ClassVar = True
 
     def __init__(self, chroma: Any, notes: Any, identity: Identity, client: Any) -> None:
@@ -83,6 +83,10 @@ class SharedCollection(Collection):
         )
         pairs = zip(found["ids"], found["metadatas"], strict=True)
         return {id: int(meta.get(rows.REVISION, 0)) for id, meta in pairs} or None
+
+    def noted(self, ids: Sequence[str]) -> set[str]:
+        """Those of `ids` that have a note."""
+        return set(self._notes.get(ids=list(ids), include=[])["ids"]) if ids else set()
 
     def sweep_notes(self) -> None:
         """Delete old notes."""

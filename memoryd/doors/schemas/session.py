@@ -73,7 +73,7 @@ SESSION = (
     ),
     tool(
         "read_session",
-        "The messages of a session that are still there, oldest first, and its archives.",
+        "The messages of a session, oldest first, and its archives.",
         shape(
             {
                 "session_id": SESSION_ID,
