@@ -138,9 +138,12 @@ def test_without_its_server_a_daemon_serves_what_it_has_and_refuses_to_store(pai
     eventually(lambda: texts(other) == {"light": "the lighthouse is white"})
 
 
-def test_mixed_writes_with_kills_a_pause_and_wrong_clocks_end_equal() -> None:
+@pytest.mark.parametrize("offline", ["refuse", "queue"])
+def test_mixed_writes_with_kills_a_pause_and_wrong_clocks_end_equal(offline: str) -> None:
+    """With a queue, what is written while the server is stopped arrives too."""
     with tempfile.TemporaryDirectory(prefix="memoryd-test-") as folder:
-        done = asyncio.run(cluster(Path(folder), free_port(), 300, 3, seed=7, pause=4.0))
+        done = asyncio.run(cluster(Path(folder), free_port(), 300, 3, 7, 4.0, offline))
+    assert done.counts["refused: store_offline"] == 0 or offline == "refuse"
     assert done.counts["acknowledged"] > 100, done.counts
     bad = {name: done.counts[name] for name in ("different", "lost", "undead", "names")}
     assert bad == dict.fromkeys(bad, 0), done.counts

@@ -7,6 +7,13 @@ the other; so the last acknowledged call decides what its memories must be in th
 are written by all at once: there any of the texts may win, but only one. Meanwhile daemons are
 killed and started again, one is paused, the server is stopped and started, and the clocks of the
 daemons are minutes apart. In the end every daemon must have exactly the memories of the server.
+
+With `--offline queue` writes are queued while the server is stopped. What a daemon has queued, the
+server gets late, so each writer then sends all its calls to one daemon.
+
+The latency of the feed is the time from the answer to a store on one daemon until another daemon
+shows the memory: during the run, without the kills and the pauses, and at the end, when nothing
+else is written.
 """
 
 from __future__ import annotations
@@ -22,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +45,8 @@ WRITERS = 6
 SHARED_NAMES = 3
 COLLECTION = "memories"
 SETTLE = 90.0  # seconds in which all must be equal once nothing is written
+PROBES = 100  # stores whose way to another daemon is timed at the end
+PROBE_LIMIT = 30.0  # seconds; a daemon that takes longer was killed or paused
 
 State = dict[str, tuple[str | None, str]]  # by id: name and text
 
@@ -85,9 +95,10 @@ class Server:
 class Daemon:
     """`memoryd serve` on that server, with a clock of its own."""
 
-    def __init__(self, folder: Path, port: int, skew: float) -> None:
+    def __init__(self, folder: Path, port: int, skew: float, offline: str = "refuse") -> None:
         folder.mkdir(mode=0o700)
         self.folder, self.socket, self.port = folder, folder / "s", port
+        self.offline = offline
         (folder / "clock").write_text(str(skew))
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -96,6 +107,7 @@ class Daemon:
         settings = {
             "MEMORYD_STORE_MODE": "http",
             "MEMORYD_STORE_PORT": str(self.port),
+            "MEMORYD_STORE_OFFLINE": self.offline,
             "MEMORYD_EMBEDDING_BACKEND": "hash",
             "MEMORYD_PROJECT": "",
             "MEMORYD_BACKUP_EVERY_HOURS": "0",
@@ -155,10 +167,13 @@ class Run:
     daemons: list[Daemon]
     rng: random.Random
     left: int
+    is_sticky: bool = False  # each writer uses one daemon
     owned: list[Owned] = field(default_factory=list)
     shared: dict[str, set[str]] = field(default_factory=dict)  # name: every text it was given
     counts: Counter[str] = field(default_factory=Counter)
     number: int = 0
+    seen_busy: list[float] = field(default_factory=list)  # seconds until another daemon showed it
+    seen_idle: list[float] = field(default_factory=list)
 
     def text(self) -> str:
         self.number += 1
@@ -166,12 +181,12 @@ class Run:
         return f"text {self.number} {words}" * self.rng.choice((1, 1, 1, 60))
 
 
-async def write(run: Run) -> None:
-    """One writer: its calls follow each other, each on a daemon at random."""
+async def write(run: Run, own: Daemon) -> None:
+    """One writer: its calls follow each other, each on a daemon at random, or on its own."""
     mine: list[Owned] = []
     while run.left > 0:
         run.left -= 1
-        daemon, kind = run.rng.choice(run.daemons), run.rng.random()
+        daemon, kind = own if run.is_sticky else run.rng.choice(run.daemons), run.rng.random()
         try:
             async with Client(daemon.socket) as client:
                 await _one_call(run, client, mine, kind)
@@ -246,6 +261,38 @@ async def disturb(run: Run, kills: int, pause: float) -> None:
         run.counts[event] += 1
 
 
+async def probe(run: Run, found: list[float], more: Callable[[], bool]) -> None:
+    """Time how long memories take from one daemon to another."""
+    while more():
+        one, other = run.rng.sample(run.daemons, 2)
+        memory = Owned({None, text := run.text()})
+        run.owned.append(memory)
+        with contextlib.suppress(MemorydError, OSError, TimeoutError):
+            async with (
+                asyncio.timeout(PROBE_LIMIT),
+                Client(one.socket) as writer,
+                Client(other.socket) as reader,
+            ):
+                id = (await writer.store(text))["id"]
+                memory.may, began = {text}, time.monotonic()
+                while await reader.get(id) is None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+                found.append(time.monotonic() - began)
+                memory.may = {None, text}
+                if (await writer.forget(id))["success"]:
+                    memory.may = {None}
+        await asyncio.sleep(0.2 * run.rng.random())  # at any moment between two polls
+
+
+def percentiles(seconds: list[float]) -> str:
+    """p50 and p99 in milliseconds, and how many there are."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return "none"
+    at = [ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.99)]
+    return f"p50 {1000 * at[0]:.0f} ms, p99 {1000 * at[1]:.0f} ms, of {len(ordered)}"
+
+
 async def settled(run: Run) -> tuple[State, list[State]]:
     """The memories of the server and of each daemon, once they are equal, or after `SETTLE`."""
     until = time.monotonic() + SETTLE
@@ -277,19 +324,32 @@ def judge(run: Run, truth: State, theirs: list[State]) -> Counter[str]:
     return bad
 
 
-async def cluster(folder: Path, port: int, writes: int, kills: int, seed: int, pause: float) -> Run:
+async def cluster(
+    folder: Path,
+    port: int,
+    writes: int,
+    kills: int,
+    seed: int,
+    pause: float,
+    offline: str = "refuse",
+    probes: int = 0,
+) -> Run:
     """One run; `counts` of the result has what happened and what is wrong."""
     (folder / "chroma").mkdir()
     server = Server(folder / "chroma", port)
-    daemons = [Daemon(folder / f"d{n}", port, skew) for n, skew in enumerate(SKEWS)]
-    run = Run(server, daemons, random.Random(seed), writes)
+    daemons = [Daemon(folder / f"d{n}", port, skew, offline) for n, skew in enumerate(SKEWS)]
+    run = Run(server, daemons, random.Random(seed), writes, is_sticky=offline == "queue")
     await server.start()
     try:
         await asyncio.gather(*(daemon.start() for daemon in daemons))
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(WRITERS):
-                tasks.create_task(write(run))
+            for number in range(WRITERS):
+                tasks.create_task(write(run, daemons[number % len(daemons)]))
             tasks.create_task(disturb(run, kills, pause))
+            if probes:
+                tasks.create_task(probe(run, run.seen_busy, lambda: run.left > 0))
+        await settled(run)
+        await probe(run, run.seen_idle, lambda: len(run.seen_idle) < probes)
         truth, theirs = await settled(run)
         run.counts["memories"] = len(truth)
         run.counts += Counter()
@@ -311,14 +371,16 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=40.0, help="seconds of the paused daemon")
     parser.add_argument("--port", type=int, default=18_321)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--offline", choices=("refuse", "queue"), default="refuse")
     given = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="memoryd-cluster-") as folder:
-        done = asyncio.run(
-            cluster(Path(folder), given.port, given.writes, given.kills, given.seed, given.pause)
-        )
+        numbers = (given.port, given.writes, given.kills, given.seed, given.pause)
+        done = asyncio.run(cluster(Path(folder), *numbers, given.offline, PROBES))
     for name, count in done.counts.items():
         print(f"{name:40} {count:>8}")
+    print(f"feed under load: {percentiles(done.seen_busy)}")
+    print(f"feed when idle: {percentiles(done.seen_idle)}")
     print(f"{'seconds':40} {time.monotonic() - began:>8.0f}")
     bad = sum(done.counts[name] for name in ("different", "lost", "undead", "names"))
     sys.exit(1 if bad else 0)
