@@ -93,7 +93,7 @@ class LocalQueueFile:
     def rejected(self) -> tuple[int, str]:
         try:
             count = files.read_text(self._rejected).count("\n")
-        except FileNotFoundError:
+        except OSError:  # there is none
             count = 0
         return count, str(self._rejected)
 

@@ -94,7 +94,7 @@ class Following:
     async def _catch_up_if_possible(self) -> None:
         """The same as `catch_up`; but if writes are queued, one that is made while the server
         cannot be reached need not fail."""
-        if self._queue is None:
+        if self._queue is None or not self._queue.accepts:
             await self.catch_up()
         elif not self._trouble:
             with suppress(StoreOffline):
@@ -125,7 +125,8 @@ class Following:
         if not self._trouble:
             return ""
         seconds = round(self._parts.monotonic() - self._failing_since)
-        then = "nothing can be stored" if self._queue is None else "what is stored now is queued"
+        queues = self._queue is not None and self._queue.accepts
+        then = "what is stored now is queued" if queues else "nothing can be stored"
         return f"{self._trouble}{KNOWN} {seconds} seconds ago, and {then}."
 
     async def _poll(self) -> None:

@@ -269,9 +269,11 @@ def _queue_of(config: Config, store: ChromaStore) -> OfflineQueue | None:
     if settings.mode != "http":
         return None
     try:
-        if settings.offline != QUEUE and not file.size():
+        accepts = settings.offline == QUEUE
+        if not accepts and not file.size():
             return None
-        return OfflineQueue(store, file, settings.offline_limit, settings.offline_bytes)
+        limits = (settings.offline_limit, settings.offline_bytes)
+        return OfflineQueue(store, file, *limits, accepts=accepts)
     except OSError as exc:
         raise StoreError(
             f"The queue of writes cannot be read: {exc.strerror or exc}.",

@@ -30,7 +30,7 @@ class Outcome:
 
     send: Record | None = None
     is_other: bool = False  # the memory is not what this daemon shows: read it again
-    is_rejected: bool = False  # nobody can say whether it was stored and then forgotten
+    is_rejected: bool = False  # nobody can say what came first
 
 
 def resolve(
@@ -56,8 +56,8 @@ def resolve(
         return Outcome()
     if record.replaces and present.revision == record.replaces:
         return Outcome(record)
-    if base is None:
-        return Outcome(is_other=True)  # it was sent, and another daemon has changed it since
+    if base is None:  # it was sent, and another daemon has changed it; or that one has the id too
+        return Outcome(is_other=True, is_rejected=not was_sent)
     merged = merge(base, record.memory, present.memory)
     if identical(merged, present.memory):
         return Outcome(is_other=True)

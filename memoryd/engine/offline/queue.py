@@ -34,9 +34,18 @@ MAX_REFUSALS = 5  # times that the server may refuse a write before it is reject
 class OfflineQueue:
     """What waits for the server."""
 
-    def __init__(self, store: SharedStore, file: QueueFile, limit: int, max_bytes: int) -> None:
-        """For this store; at most `limit` writes with `max_bytes` in the file. Raises OSError."""
-        self._store = store
+    def __init__(
+        self,
+        store: SharedStore,
+        file: QueueFile,
+        limit: int,
+        max_bytes: int,
+        *,
+        accepts: bool = True,
+    ) -> None:
+        """For this store; at most `limit` writes with `max_bytes` in the file. `accepts` False:
+        only send what is in it. Raises OSError."""
+        self._store, self.accepts = store, accepts
         self._file, self._limit, self._max_bytes = file, limit, max_bytes
         self._writes = file.load()
         self._number = max((write.number for write in self._writes), default=0)
@@ -80,21 +89,16 @@ class OfflineQueue:
                 raise queue_full(f"{self._limit} writes")
             bases = tuple(self._known(record.memory.id) for record in write.records)
             write = replace(write, number=self._number + 1, bases=bases)
-            await self._on_file(self._file.append, write, self._max_bytes)
+            # Texts of memories that are forgotten now leave the file with the same change.
+            rest = [_without(before, write.deleted) for before in self._writes]
+            if all(new is old for new, old in zip(rest, self._writes, strict=True)):
+                await self._on_file(self._file.append, write, self._max_bytes)
+            else:
+                await self._on_file(self._file.replace, [*rest, write])
             self._number += 1
-            self._writes.append(write)
-            self._latest |= {record.memory.id: record for record in write.records}
-            self._latest |= dict.fromkeys(write.deleted, None)
-            if write.deleted:
-                await self._remove_texts(set(write.deleted))
+            self._writes = [*rest, write]
+            self._index_latest()
         note_queued(write.ids)
-
-    async def _remove_texts(self, ids: set[str]) -> None:
-        """Remove queued texts of memories that are forgotten now. The deletion stays queued."""
-        before = self._writes
-        self._writes = [_without(write, ids) for write in before]
-        if self._writes != before:
-            await self._on_file(self._file.replace, self._writes)
 
     async def send(self) -> set[str]:
         """Send some of the writes; ids of memories that must be read again. Raises StoreError while

@@ -60,15 +60,16 @@ class QueueingStore:
 
     async def _write(self, write: QueuedWrite, send: Callable[[], Awaitable[T]], queued: T) -> T:
         """Send a write, or queue it; `queued`: the answer then."""
-        queue, is_asked_for = self._queue, CALLER.get() is not None
-        if not queue and not queue.is_away():
+        queue = self._queue
+        may_queue = queue.accepts and CALLER.get() is not None
+        if queue and not may_queue:
+            raise StoreOffline("The Chroma server has not got all earlier writes yet.")
+        if not queue and not (may_queue and queue.is_away()):
             try:
                 return await send()
             except StoreOffline:
-                if not is_asked_for:
+                if not may_queue:
                     raise
                 write = replace(write, was_sent=True)
-        if not is_asked_for:
-            raise StoreOffline("The Chroma server has not got all earlier writes yet.")
         await queue.add(write)
         return queued

@@ -53,9 +53,10 @@ class Setup:
         self.folder, self.inner = folder, FailingStore()
         self.open()
 
-    def open(self, limit: int = 10) -> None:
+    def open(self, limit: int = 10, *, accepts: bool = True) -> None:
         """Open the queue again, as after a kill."""
-        self.queue = OfflineQueue(self.inner, LocalQueueFile(self.folder), limit, 1_000_000)
+        file = LocalQueueFile(self.folder)
+        self.queue = OfflineQueue(self.inner, file, limit, 1_000_000, accepts=accepts)
         self.store = QueueingStore(self.inner, self.queue)
 
 
@@ -137,6 +138,36 @@ async def test_work_of_the_daemon_itself_is_not_queued(setup: Setup) -> None:
     setup.inner.error = None
     with pytest.raises(StoreOffline):  # not before what is queued
         await setup.store.put(replace(record("a"), revision=8))
+
+
+async def test_what_was_queued_is_sent_though_queueing_was_switched_off(setup: Setup) -> None:
+    setup.inner.error = AWAY
+    await setup.store.put(record("a"), new=True)
+    setup.open(accepts=False)
+    setup.inner.error = None
+    with pytest.raises(StoreOffline):  # not before what is queued
+        await setup.store.put(record("b"), new=True)
+    await setup.queue.send()
+    await setup.store.put(record("b"), new=True)
+    assert [id[0] for id in setup.inner.records] == ["a", "b"]
+    setup.inner.error = AWAY
+    with pytest.raises(StoreOffline):
+        await setup.store.put(record("c"), new=True)
+    assert not setup.queue
+
+
+async def test_a_forget_that_cannot_be_written_changes_nothing(setup: Setup) -> None:
+    setup.inner.error = AWAY
+    await setup.store.put(record("a", "secret text"), new=True)
+    part = setup.folder / "offline.queue.part"
+    part.mkdir()  # in the way of the new file
+    with pytest.raises(StoreError):
+        await setup.store.delete(["a".ljust(20, "0")])
+    assert [one.memory.content for one in await setup.store.get(["a".ljust(20, "0")])]
+    part.rmdir()
+    await setup.store.delete(["a".ljust(20, "0")])
+    assert "secret text" not in (setup.folder / "offline.queue").read_text()
+    assert await setup.store.get(["a".ljust(20, "0")]) == []
 
 
 async def test_a_full_queue_changes_nothing(setup: Setup) -> None:
