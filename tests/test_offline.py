@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from scripts.bench.cluster import Server
+from scripts.bench.link import Link
 from tests.daemons import Daemon, ForkedDaemon
-from tests.link import Link
 from tests.processes import free_port
 from tests.test_cluster import eventually, failure, texts
 

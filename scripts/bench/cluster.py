@@ -6,7 +6,8 @@ Each writer owns some memories and names, and sends every call to a daemon at ra
 the other; so the last acknowledged call decides what its memories must be in the end. A few names
 are written by all at once: there any of the texts may win, but only one. Meanwhile daemons are
 killed and started again, one is paused, the server is stopped and started, and the clocks of the
-daemons are minutes apart. In the end every daemon must have exactly the memories of the server.
+daemons are minutes apart; with `--cuts` single daemons lose their connection. In the end every
+daemon must have exactly the memories of the server.
 
 With `--offline queue` writes are queued while the server is stopped. What a daemon has queued, the
 server gets late, so each writer then sends all its calls to one daemon.
@@ -39,6 +40,7 @@ import httpx
 from memoryd.client import Client
 from memoryd.errors import InvalidInput, MemorydError, NotFound
 from scripts.bench.leaping_daemon import CLOCK_VARIABLE
+from scripts.bench.link import Link
 
 SKEWS = (0.0, 300.0, -300.0)  # seconds by which the clocks of the daemons are wrong
 WRITERS = 6
@@ -168,6 +170,7 @@ class Run:
     rng: random.Random
     left: int
     is_sticky: bool = False  # each writer uses one daemon
+    links: list[Link] = field(default_factory=list)  # of the daemons, if some are cut
     owned: list[Owned] = field(default_factory=list)
     shared: dict[str, set[str]] = field(default_factory=dict)  # name: every text it was given
     counts: Counter[str] = field(default_factory=Counter)
@@ -238,10 +241,10 @@ async def _forget(client: Client, mine: list[Owned], memory: Owned) -> None:
         mine.remove(memory)
 
 
-async def disturb(run: Run, kills: int, pause: float) -> None:
-    """Kill daemons, stop the server and pause a daemon, spread over the run."""
+async def disturb(run: Run, kills: int, pause: float, cuts: int) -> None:
+    """Kill daemons, stop the server, pause a daemon and cut links, spread over the run."""
     total = run.left
-    events = ["kill"] * kills + ["server", "pause"]
+    events = ["kill"] * kills + ["server", "pause"] + ["cut"] * cuts
     run.rng.shuffle(events)
     for number, event in enumerate(events, start=1):
         while run.left > total * (1 - number / (len(events) + 1)):  # noqa: ASYNC110
@@ -254,6 +257,11 @@ async def disturb(run: Run, kills: int, pause: float) -> None:
             await asyncio.to_thread(run.server.stop)
             await asyncio.sleep(1.0)
             await run.server.start()
+        elif event == "cut":
+            link = run.rng.choice(run.links)
+            link.cut()
+            await asyncio.sleep(pause / 2)
+            link.mend()
         else:
             daemon.signal(signal.SIGSTOP)
             await asyncio.sleep(pause)
@@ -333,19 +341,23 @@ async def cluster(
     pause: float,
     offline: str = "refuse",
     probes: int = 0,
+    cuts: int = 0,
 ) -> Run:
     """One run; `counts` of the result has what happened and what is wrong."""
     (folder / "chroma").mkdir()
     server = Server(folder / "chroma", port)
-    daemons = [Daemon(folder / f"d{n}", port, skew, offline) for n, skew in enumerate(SKEWS)]
-    run = Run(server, daemons, random.Random(seed), writes, is_sticky=offline == "queue")
     await server.start()
+    links = [Link(port) for _ in SKEWS] if cuts else []
+    ports = [link.port for link in links] or [port] * len(SKEWS)
+    daemons = [Daemon(folder / f"d{n}", ports[n], skew, offline) for n, skew in enumerate(SKEWS)]
+    is_sticky = offline == "queue"
+    run = Run(server, daemons, random.Random(seed), writes, is_sticky, links)
     try:
         await asyncio.gather(*(daemon.start() for daemon in daemons))
         async with asyncio.TaskGroup() as tasks:
             for number in range(WRITERS):
                 tasks.create_task(write(run, daemons[number % len(daemons)]))
-            tasks.create_task(disturb(run, kills, pause))
+            tasks.create_task(disturb(run, kills, pause, cuts))
             if probes:
                 tasks.create_task(probe(run, run.seen_busy, lambda: run.left > 0))
         await settled(run)
@@ -360,6 +372,8 @@ async def cluster(
             if daemon.process is not None:
                 daemon.signal(signal.SIGCONT)
                 daemon.end()
+        for link in links:
+            link.cut()
         server.stop()
     return run
 
@@ -371,12 +385,13 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=40.0, help="seconds of the paused daemon")
     parser.add_argument("--port", type=int, default=18_321)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cuts", type=int, default=0, help="times that a daemon is cut off")
     parser.add_argument("--offline", choices=("refuse", "queue"), default="refuse")
     given = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="memoryd-cluster-") as folder:
         numbers = (given.port, given.writes, given.kills, given.seed, given.pause)
-        done = asyncio.run(cluster(Path(folder), *numbers, given.offline, PROBES))
+        done = asyncio.run(cluster(Path(folder), *numbers, given.offline, PROBES, given.cuts))
     for name, count in done.counts.items():
         print(f"{name:40} {count:>8}")
     print(f"feed under load: {percentiles(done.seen_busy)}")

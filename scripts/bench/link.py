@@ -6,22 +6,20 @@ import contextlib
 import socket
 import threading
 
-from tests.processes import free_port
-
 
 class Link:
     """Passes bytes between its own port and another one, until it is cut."""
 
     def __init__(self, target: int) -> None:
-        self.target, self.port = target, free_port()
+        self.target, self.port = target, 0  # 0: any free one, which it keeps
         self._listener: socket.socket | None = None
         self._open: list[socket.socket] = []
         self.mend()
 
     def mend(self) -> None:
         """Accept connections from now on."""
-        listener = socket.create_server(("127.0.0.1", self.port), backlog=50)
-        self._listener = listener
+        self._listener = listener = socket.create_server(("127.0.0.1", self.port), backlog=50)
+        self.port = listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def cut(self) -> None:
@@ -37,9 +35,17 @@ class Link:
         while self._listener is listener:
             try:
                 near, _ = listener.accept()
+            except OSError:
+                return  # cut
+            try:
                 far = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
+                near.close()
                 continue
+            if self._listener is not listener:  # cut meanwhile
+                near.close()
+                far.close()
+                return
             self._open += [near, far]
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=_pass_on, args=(source, sink), daemon=True).start()
