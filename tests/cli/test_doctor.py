@@ -264,6 +264,18 @@ def test_a_store_that_the_daemon_complains_of_is_told() -> None:
     assert (found.code, found.hint) == ("store_unavailable", "Look.")
 
 
+def test_rejected_writes_and_a_full_queue_are_told() -> None:
+    path = "/x/offline.rejected"
+    shared = {"queued": 9, "queue_limit": 9, "rejected": 2, "rejected_file": path}
+    status: Any = {"shared_store": shared}
+    found = list(findings.check_queue(Patient(Config(), Path("/s"), status)))
+    assert [one.code for one in found] == ["offline_rejected", "offline_queue_full"]
+    assert f"rm {path}" in found[0].hint
+    quiet: Any = {"shared_store": {"queued": 0, "queue_limit": 9}}
+    for ok in (None, {}, {"shared_store": None}, quiet):
+        assert not list(findings.check_queue(Patient(Config(), Path("/s"), ok)))
+
+
 @pytest.mark.parametrize(("free", "code"), [(1_000_000, "disk_full"), (200_000_000, "disk_low")])
 def test_a_full_disk_is_found(
     data: Path, examine: Examine, monkeypatch: pytest.MonkeyPatch, free: int, code: str
