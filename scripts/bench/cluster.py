@@ -38,7 +38,7 @@ import chromadb
 import httpx
 
 from memoryd.client import Client
-from memoryd.errors import InvalidInput, MemorydError, NotFound
+from memoryd.errors import DaemonUnavailable, InvalidInput, MemorydError, NotFound
 from scripts.bench.leaping_daemon import CLOCK_VARIABLE
 from scripts.bench.link import Link
 
@@ -195,6 +195,8 @@ async def write(run: Run, own: Daemon) -> None:
                 await _one_call(run, client, mine, kind)
         except (MemorydError, OSError) as exc:
             run.counts[f"refused: {getattr(exc, 'code', type(exc).__name__)}"] += 1
+            if run.is_sticky and isinstance(exc, DaemonUnavailable):
+                run.left += 1  # its daemon is being started: no call was made
             await asyncio.sleep(0.05)
 
 
