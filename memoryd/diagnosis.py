@@ -116,6 +116,20 @@ def faults_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "takeover_refused", message, "They are still in the original."
 
 
+def check_queue(patient: Patient) -> Iterator[Finding]:
+    """Writes that were made while the Chroma server could not be reached."""
+    shared = (patient.status or {}).get("shared_store") or {}
+    if count := shared.get("rejected"):
+        path = shared["rejected_file"]
+        message = f"{count} queued writes were rejected. They are kept in {path}."
+        hint = f"Store again what is missing, then: rm {shlex.quote(path)}"
+        yield Finding("offline_rejected", message, hint)
+    if shared.get("queued", 0) >= shared.get("queue_limit", 1):
+        message = f"The queue for the Chroma server is full: {shared['queued']} writes."
+        hint = "Bring the server back, or raise store.offline_limit."
+        yield Finding("offline_queue_full", message, hint)
+
+
 def check_mirror(patient: Patient) -> Iterator[Finding]:
     """The files for people cannot be written, or wait for a decision."""
     state = patient.status.get("mirror") if patient.status is not None else None

@@ -12,6 +12,7 @@ MemorydError
 │   ├── StoreConflict      another daemon on the same server changed the memory first
 │   └── StoreUnavailable   the store cannot be reached, or its worker keeps crashing
 │       └── StoreOffline       the Chroma server cannot be reached
+│           └── StoreUnauthorized  it, or the proxy before it, refuses the access
 ├── DaemonUnavailable  no daemon answers; the call was not made
 │   ├── DaemonNotStarted   a daemon could not be started
 │   └── DaemonUnreachable  a process has the data directory but does not answer
@@ -144,6 +145,13 @@ class StoreOffline(StoreUnavailable):
 
     code = "store_offline"
     hint = "Check that the server runs and that store.host and store.port are right."
+
+
+class StoreUnauthorized(StoreOffline):
+    """The Chroma server, or the proxy before it, refuses the access."""
+
+    code = "store_unauthorized"
+    hint = "Check the token in store.headers, and store.tenant and store.database."
 
 
 class StoreConflict(StoreError):

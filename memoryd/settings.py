@@ -67,6 +67,7 @@ class StoreSettings:
     host: str = "127.0.0.1"
     port: int = field(default=8000, metadata={"least": 1, "most": 65_535})
     ssl: bool = False
+    ca_file: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     tenant: str = "default_tenant"
     database: str = "default_database"
@@ -74,6 +75,9 @@ class StoreSettings:
     owner: str = ""
     audience: Literal["private", "project", "team"] = "private"
     projects: tuple[str, ...] = ()
+    offline: Literal["refuse", "queue"] = "refuse"
+    offline_limit: int = field(default=1000, metadata={"least": 1, "most": 100_000})
+    offline_bytes: int = field(default=20_000_000, metadata={"least": 10_000})
 
 
 @dataclass(frozen=True, slots=True)

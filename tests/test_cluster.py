@@ -57,7 +57,7 @@ def eventually(holds: Callable[[], Any], seconds: float = 20) -> Any:
 
 def texts(daemon: Daemon) -> dict[str, str]:
     """By name, what a daemon shows."""
-    listed = daemon.tool("list_memories")["memories"]
+    listed = daemon.tool("list_memories", limit=1000)["memories"]
     return {memory.get("name", memory["id"]): memory["content"] for memory in listed}
 
 
@@ -139,9 +139,13 @@ def test_without_its_server_a_daemon_serves_what_it_has_and_refuses_to_store(pai
     eventually(lambda: texts(other) == {"light": "the lighthouse is white"})
 
 
-def test_mixed_writes_with_kills_a_pause_and_wrong_clocks_end_equal() -> None:
+@pytest.mark.parametrize("offline", ["refuse", "queue"])
+def test_mixed_writes_with_kills_a_pause_and_wrong_clocks_end_equal(offline: str) -> None:
+    """Also while single daemons are cut off. With a queue, what they are told meanwhile arrives."""
     with tempfile.TemporaryDirectory(prefix="memoryd-test-") as folder:
-        done = asyncio.run(cluster(Path(folder), free_port(), 300, 3, seed=7, pause=4.0))
+        run = cluster(Path(folder), free_port(), 250, 3, 7, 4.0, offline, cuts=2)
+        done = asyncio.run(run)
+    assert done.counts["refused: store_offline"] == 0 or offline == "refuse"
     assert done.counts["acknowledged"] > 100, done.counts
     bad = {name: done.counts[name] for name in ("different", "lost", "undead", "names")}
     assert bad == dict.fromkeys(bad, 0), done.counts

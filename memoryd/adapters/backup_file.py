@@ -139,7 +139,7 @@ def read_records(reader: Reader, size: int) -> Iterator[list[Record]]:
     page: list[Record] = []
     for number, fields, _ in reader.memories():
         try:
-            page.append(_record(fields))
+            page.append(record_from(fields))
         except (KeyError, ValueError, TypeError) as exc:
             raise reader.damaged(number, "it is not a memory") from exc
         if len(page) == size:
@@ -231,7 +231,8 @@ def _backup(path: Path, memories: int | None, at: float) -> Backup:
     return Backup(str(path), memories, path.stat().st_size, at)
 
 
-def _record(fields: dict[str, Any]) -> Record:
+def record_from(fields: dict[str, Any]) -> Record:
+    """The memory that `fields_with_vectors` wrote. Raises KeyError, ValueError or TypeError."""
     passages = tuple(
         Passage((part["span"][0], part["span"][1]), vector_from(part["vector"]))
         for part in fields.pop(PASSAGES, ())

@@ -213,6 +213,8 @@ def _facts(found: Status) -> dict[str, str]:
         facts["model change"] = f"waits: {change['trouble']}" if change["trouble"] else share
     if trouble := found.get("store", {}).get("error"):
         facts["store"] = f"{trouble['message']} {trouble['hint']}".strip()
+    if queued := _queue_fact(found.get("shared_store")):
+        facts["queue"] = queued
     if taken := found.get("takeover"):
         from memoryd.cli.takeover import state_of
 
@@ -241,6 +243,16 @@ def _mirror_fact(state: MirrorState) -> str:
     held = f"; {state['held']} held, see memoryd mirror" if state["held"] else ""
     trouble = state["trouble"]
     return summary(state) + held + (f"; {trouble['message']}" if trouble else "")
+
+
+def _queue_fact(shared: Any) -> str:
+    """What waits for the Chroma server, and what it has refused; "" if there is nothing."""
+    if not shared:
+        return ""
+    rejected = shared.get("rejected")
+    facts = [f"{shared['queued']} writes not yet on the server"] if shared.get("queued") else []
+    facts += [f"{rejected} writes rejected; see memoryd doctor"] if rejected else []
+    return "; ".join(facts)
 
 
 def _blocks_fact(blocks: list[BlockState]) -> str:

@@ -27,6 +27,7 @@ from memoryd.diagnosis import (
     check_disk,
     check_files,
     check_mirror,
+    check_queue,
     check_served_store,
     faults_of,
 )
@@ -289,6 +290,7 @@ CHECKS = (
     check_clock,
     check_store,
     check_takeover,
+    check_queue,
     check_mirror,
     check_model,
     check_language,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from memoryd.cli.memories import notes
 from memoryd.cli.options import selection
 from memoryd.cli.output import (
     DIM,
@@ -88,6 +89,7 @@ async def _forget_one(daemon: OwnerClient, wanted: str, options: argparse.Namesp
     if options.json:
         say_json(answer if is_there else answer | {"error": error_facts(missing)})
     elif is_there:
+        notes(answer.get("warnings", []))
         say(sentence)
     else:
         complain(missing)

@@ -21,6 +21,7 @@ def list_memories(options: argparse.Namespace) -> int:
     if options.json:
         say_json(page)
         return 0
+    notes(page.get("warnings", []))
     _show(page["memories"])
     shown, total = len(page["memories"]), page["total"]
     say(f"{shown} of {counted(total)}." if shown < total else f"{counted(total).capitalize()}.")
@@ -35,6 +36,7 @@ def chain(options: argparse.Namespace) -> int:
     if options.json:
         say_json(found)
     else:
+        notes(found.get("warnings", []))
         _show(found["memories"])
     return 0
 

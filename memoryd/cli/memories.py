@@ -30,7 +30,7 @@ from memoryd.cli.output import (
 )
 from memoryd.cli.target import where
 from memoryd.client import Client
-from memoryd.client.types import Memory, Page, Stored
+from memoryd.client.types import Memory, Page, Shown, Stored
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.project_folder import own_project
 
@@ -90,6 +90,7 @@ def get(options: argparse.Namespace) -> int:
     if options.json:
         say_json(memory)
         return 0
+    notes(memory.get("warnings", []))
     say(clean(memory["content"]))
     say()
     for row in rows(_facts(memory)):
@@ -136,7 +137,7 @@ async def _search(options: argparse.Namespace) -> Page:
         )
 
 
-async def _get(options: argparse.Namespace) -> Memory | None:
+async def _get(options: argparse.Namespace) -> Shown | None:
     async with connect(options) as memory:
         return await memory.get(options.memory)
 

@@ -34,10 +34,10 @@ from memoryd.client.types import (
     Forgotten,
     Listed,
     ListOptions,
-    Memory,
     Page,
     Reviewed,
     SearchOptions,
+    Shown,
     Status,
     Stored,
     StoreOptions,
@@ -151,13 +151,13 @@ class Client:
         given = {"query": query, "memory_type": memory_type, "limit": limit, **options}
         return cast(Page, await self._tool("search_memories", {**given, "min_score": min_score}))
 
-    async def get(self, id_or_name: str) -> Memory | None:
+    async def get(self, id_or_name: str) -> Shown | None:
         """The memory with this id or name; None if there is none."""
         try:
             found = await self._resource(f"memory://memory/{quote(id_or_name, safe='')}")
         except NotFound:
             return None
-        return cast(Memory, found)
+        return cast(Shown, found)
 
     async def list_memories(self, **options: Unpack[ListOptions]) -> Listed:
         """A page of the memories that match, in an order."""

@@ -23,6 +23,12 @@ class Memory(TypedDict):
     notice: NotRequired[str]
 
 
+class Shown(Memory):
+    """A memory that was asked for. `warnings`: why it may be out of date."""
+
+    warnings: NotRequired[list[str]]
+
+
 class Stored(Memory):
     """The memory as it is now. `duplicate`: an identical fact was already there; `replaced`: the
     text that had this name before was deleted."""
@@ -64,6 +70,7 @@ class Listed(TypedDict):
     memories: list[Memory]
     total: int
     cursor: str | None
+    warnings: NotRequired[list[str]]
 
 
 class Chain(TypedDict):
@@ -72,6 +79,7 @@ class Chain(TypedDict):
     notice: str
     id: str
     memories: list[Memory]
+    warnings: NotRequired[list[str]]
 
 
 class Updated(Memory):

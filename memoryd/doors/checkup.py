@@ -20,6 +20,7 @@ from memoryd.diagnosis import (
     check_disk,
     check_files,
     check_mirror,
+    check_queue,
     check_served_store,
     faults_of,
 )
@@ -36,7 +37,7 @@ Repair = Callable[[], Awaitable[object]]
 GRAVE = {"disk_full", "data_unwritable", "takeover_failed", "store_gone", "store_missing"}
 SLIGHT = {"store_set_aside", "mirror_held", "takeover_outdated", "rows_unreadable"}
 ON_DISK = (check_files, check_disk)
-IN_STATUS = (check_served_store, check_mirror, check_clock)
+IN_STATUS = (check_served_store, check_queue, check_mirror, check_clock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from memoryd.doors import render
 from memoryd.doors.projects import project_of_call
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.status import Status
+from memoryd.engine.engine import Engine
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.sanitize import as_data
 
@@ -79,9 +80,9 @@ class Resources:
         if uri.startswith(SESSION):
             own = await project_of_call(ctx)
             window = await engine.context_window(_named(uri, SESSION), own_project=own)
-            return render.window(window, engine.zone)
+            return _told(engine, render.window(window, engine.zone))
         if uri.startswith(MEMORY) and (found := await engine.get(_named(uri, MEMORY))):
-            return render.recalled(found, engine.zone)
+            return _told(engine, render.recalled(found, engine.zone))
         known = f"Read {STATUS}, or {' or '.join(t.uri_template for t in TEMPLATES)}."
         ours = uri.startswith((MEMORY, SESSION))
         raise NotFound(f"There is nothing at {uri[:200]}.", hint=None if ours else known)
@@ -108,6 +109,12 @@ class Resources:
         return types.Completion(
             values=values, total=found.total, has_more=found.total > len(values)
         )
+
+
+def _told(engine: Engine, found: dict[str, Any]) -> dict[str, Any]:
+    """With a warning while the server of the store cannot be reached."""
+    trouble = engine.store_trouble()
+    return found | ({"warnings": [trouble]} if trouble else {})
 
 
 def _named(uri: str, base: str) -> str:

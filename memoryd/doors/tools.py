@@ -22,6 +22,7 @@ from memoryd.doors import (
 )
 from memoryd.doors.calls import note_steps
 from memoryd.doors.daemon_operations import DaemonOperations
+from memoryd.doors.offline_warnings import with_warnings
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.rights import Rights
 from memoryd.doors.schemas import TOOLS, TOOLSET_OF
@@ -41,6 +42,7 @@ from memoryd.engine.search.fold import CHARS_PER_TOKEN, cost
 from memoryd.engine.turn_keys import ORDER
 from memoryd.errors import InvalidInput
 from memoryd.model import Page
+from memoryd.offline import noting_queued
 from memoryd.sanitize import as_data
 
 Arguments = dict[str, Any]
@@ -144,6 +146,11 @@ class Tools:
         if name in self._operations:
             return await self._operations[name](given)
         engine = await self._readiness.engine()
+        with noting_queued() as queued:
+            answer = await self._call(name, engine, given, ctx)
+        return with_warnings(engine, name, answer, queued)
+
+    async def _call(self, name: str, engine: Engine, given: Arguments, ctx: Any) -> Arguments:
         if name in projects.NEEDED_BY and (own := await projects.project_of_call(ctx)):
             given[OWN_PROJECT] = own
         if name in self._session_calls:

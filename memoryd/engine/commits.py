@@ -12,7 +12,7 @@ import anyio.lowlevel
 
 from memoryd.engine.index.passages import RowTerms, row_terms
 from memoryd.engine.parts import Parts
-from memoryd.errors import ModelUnavailable, StoreConflict, TextRefused
+from memoryd.errors import ModelUnavailable, StoreConflict, StoreOffline, TextRefused
 from memoryd.fair import in_thread
 from memoryd.lead import lead_of
 from memoryd.model import Memory, identical
@@ -39,7 +39,10 @@ async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
     """The passages of a memory as they are stored."""
     record = parts.index.record(memory.id)
     if record is None:  # not in RAM
-        record = next(iter(await parts.store.get([memory.id])), None)
+        try:
+            record = next(iter(await parts.store.get([memory.id])), None)
+        except StoreOffline:  # the write may be queued
+            return await embed(parts, memory)
     return record.passages if record else ()
 
 

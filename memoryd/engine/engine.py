@@ -37,6 +37,7 @@ from memoryd.engine.mirror.mirror import Mirror
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
+from memoryd.engine.offline.queue import OfflineQueue
 from memoryd.engine.parts import Parts, lifetimes_of, now_in_zone
 from memoryd.engine.projects import Projects
 from memoryd.engine.push.file_notes import FileNotes
@@ -230,6 +231,9 @@ class Engine:
     def max_content_bytes(self) -> int:
         return self._parts.memory.max_content_bytes
 
+    def store_trouble(self) -> str:
+        return self._parts.store_trouble()
+
     def state(self) -> dict[str, Any]:
         """Counts and model, for `status`."""
         index, encoder = self._parts.index, self._parts.embedding.encoder
@@ -316,11 +320,11 @@ class Engine:
         """Rerank the top results from now on; without a reranker, `trouble` says why."""
         self._parts.reranking.attach(reranker, trouble)
 
-    def follow(self, feed: ChangeFeed, settings: StoreSettings) -> None:
+    def follow(self, feed: ChangeFeed, settings: StoreSettings, queue: OfflineQueue | None) -> None:
         """Follow what other daemons do to the store, from the start of the jobs on."""
         self._parts.audiences = audiences_of(settings)
         drop, pause = self._windows.drop, settings.poll_seconds
-        self._following = Following(self._parts, feed, self._memories, pause, drop)
+        self._following = Following(self._parts, feed, self._memories, pause, drop, queue)
 
     def jobs(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What runs in the background as long as the engine does."""
@@ -355,22 +359,21 @@ async def run_engine(
     mirror_files: MirrorFiles | None = None,
     block_files: BlockFiles | None = None,
     feed: ChangeFeed | None = None,
+    queue: OfflineQueue | None = None,
 ) -> AsyncIterator[Engine]:
     """Load the index from the store, then run the engine inside the block.
 
     `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
     `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
-    `history` knows which files of a project have changed. `language` writes summaries; `prompt`
-    does so in its place, for a program that has a language model of its own. `mirror_files`: the
-    folder of the mirror, if there is one. `block_files`: the files with a block that memoryd keeps.
-    `feed`: what other daemons do to the store, if they share it.
+    `history` knows which files of a project have changed. `language` writes summaries; `prompt` in
+    its place, for a program that has its own. `mirror_files`: the folder of the mirror. `feed`:
+    what other daemons do to the store, if they share it; `queue`: of writes for it.
     """
     embedding = Embedding(config.embedding, encoder)
     is_local = config.store.mode == "embedded"  # else a Chroma server has the vectors
     index = Index(dimension, keep_vectors=is_local, exact_limit=config.search.exact_limit)
-    snapshots = Snapshots(
-        index, snapshot_file or NoSnapshotFile(), {"model": model, "dimension": dimension}
-    )
+    about = {"model": model, "dimension": dimension}
+    snapshots = Snapshots(index, snapshot_file or NoSnapshotFile(), about)
     with stage("load") as facts:
         facts["from_snapshot"] = await snapshots.load(store, watch)
         facts["memories"] = len(index)
@@ -385,7 +388,7 @@ async def run_engine(
     parts.block_files, parts.block_tokens = block_files, config.mirror.block_tokens
     engine = Engine(parts, history)
     if feed is not None:
-        engine.follow(feed, config.store)
+        engine.follow(feed, config.store, queue)
     try:
         async with task_group() as tasks:
             for job in engine.jobs():

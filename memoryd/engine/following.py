@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -24,9 +25,11 @@ from memoryd.audience import Scope, is_private, scope_of
 from memoryd.engine import commits
 from memoryd.engine.lock_keys import id_key
 from memoryd.engine.memories import Memories
+from memoryd.engine.offline.queue import OfflineQueue
 from memoryd.engine.parts import Parts
-from memoryd.errors import MemorydError
+from memoryd.errors import MemorydError, StoreOffline
 from memoryd.model import Memory
+from memoryd.offline import KNOWN
 from memoryd.ports import ChangeFeed, Record
 
 log = structlog.get_logger()
@@ -49,6 +52,7 @@ class Following:
         memories: Memories,
         poll_seconds: float,
         session_changed: Callable[[str], None],
+        queue: OfflineQueue | None = None,
     ) -> None:
         self._parts, self._feed, self._memories = parts, feed, memories
         self._poll_seconds, self._session_changed = poll_seconds, session_changed
@@ -59,25 +63,45 @@ class Following:
         self._next_comparison = self._next_sweep = 0.0
         self._repeated: Repeated = {}
         self._trouble, self._failing_since = "", 0.0
-        parts.catch_up, parts.store_trouble = self.catch_up, self._told_trouble
+        parts.catch_up, parts.store_trouble = self._catch_up_if_possible, self._told_trouble
+        self._queue = queue
+        if queue is not None:
+            queue.attach(parts, lambda: bool(self._trouble))
 
     def state(self) -> Mapping[str, Any]:
         """Facts for `status`."""
         last = self._last_poll
         age = None if last is None else round(self._parts.monotonic() - last, 1)
-        return {"seconds_since_poll": age, "trouble": self._trouble or None}
+        facts: dict[str, Any] = {"seconds_since_poll": age, "trouble": self._trouble or None}
+        return facts | (self._queue.state() if self._queue is not None else {})
 
     async def run(self) -> None:
         """Poll until cancelled. A failure is logged once, and shown until a poll succeeds."""
         while True:
+            pause = self._poll_seconds
             try:
                 await self.catch_up()
-                await self._settle_names()
+                if self._queue is not None:
+                    await self._read_again(await self._queue.send())
+                if self._queue:
+                    pause = 0.0  # the rest at once
+                else:
+                    await self._settle_names()
                 await self._sweep()
             except MemorydError as exc:
+                pause = self._poll_seconds
                 if not self._trouble:
                     log.warning("poll_failed", code=exc.code)
-            await anyio.sleep(self._poll_seconds)
+            await anyio.sleep(pause)
+
+    async def _catch_up_if_possible(self) -> None:
+        """The same as `catch_up`; but if writes are queued, one that is made while the server
+        cannot be reached need not fail."""
+        if self._queue is None or not self._queue.accepts:
+            await self.catch_up()
+        elif not self._trouble:
+            with suppress(StoreOffline):
+                await self.catch_up()
 
     async def catch_up(self) -> None:
         """Return when the index has everything that was committed before this call. Raises
@@ -104,11 +128,11 @@ class Following:
         if not self._trouble:
             return ""
         seconds = round(self._parts.monotonic() - self._failing_since)
-        known = (
-            f"Shared memories are what was known {seconds} seconds ago, and only private ones can "
-            "be stored."
+        queues = self._queue is not None and self._queue.accepts
+        then = (
+            "what is stored for others is queued" if queues else "only private ones can be stored"
         )
-        return f"{self._trouble} {known}"
+        return f"{self._trouble}{KNOWN} {seconds} seconds ago, and {then}."
 
     async def _poll(self) -> None:
         began = self._parts.monotonic()

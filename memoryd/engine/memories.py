@@ -46,6 +46,7 @@ from memoryd.model import (
     is_expired,
     parse_type,
 )
+from memoryd.offline import storing
 from memoryd.ports import Passage, Record
 
 LONGEST_ADDRESS = 4 * checks.MAX_NAME  # characters of an id or name, including spaces around it
@@ -148,7 +149,9 @@ class Memories:
         asked = replace(asked, metadata=completed(asked))
         if asked.name and not self._stays_here(asked):
             await self._parts.catch_up()  # another daemon may have stored under it a moment ago
-        stored, has_vector = await commits.retried(self._parts, partial(self._commit_new, asked))
+        with storing():
+            commit = partial(self._commit_new, asked)
+            stored, has_vector = await commits.retried(self._parts, commit)
         if not has_vector:
             warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
         return replace(stored, warnings=warnings)

@@ -182,7 +182,7 @@ async def open_engine(
         snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
         snapshot_file.prefetch()
         async with (
-            open_store(config, identity, watch) as (store, feed, local, stored),
+            open_store(config, identity, watch) as (store, feed, local, stored, queue),
             run_engine(
                 config,
                 store,
@@ -199,6 +199,7 @@ async def open_engine(
                 mirror_files=_mirror_files(config),
                 block_files=LocalBlockFiles(config.memory.path),
                 feed=feed,
+                queue=queue,
             ) as engine,
         ):
             if wait and model is not None:

@@ -15,8 +15,13 @@ import structlog
 from memoryd.adapters.chroma.open import ANY_MODEL
 from memoryd.adapters.chroma.private_and_shared import PrivateAndShared, open_private_and_shared
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
+from memoryd.adapters.offline_file import LocalQueueFile
 from memoryd.audience import Viewer
+from memoryd.engine.offline.queue import OfflineQueue
+from memoryd.engine.offline.store import QueueingStore
+from memoryd.errors import StoreError
 from memoryd.logs import stage
+from memoryd.offline import QUEUE, SharedStore
 from memoryd.ports import ChangeFeed, Identity, Store, Watch
 from memoryd.settings import Config, StoreSettings
 
@@ -24,13 +29,14 @@ log = structlog.get_logger()
 
 
 class Opened(NamedTuple):
-    """The store; what others do to it, if it is shared; the part on this machine; and the model of
-    its vectors."""
+    """The store; what others do to it, if it is shared; the part on this machine; the model of its
+    vectors; and the queue of writes for a server, if there is one."""
 
     store: Store
     feed: ChangeFeed | None
     local: ChromaStore
     made_for: Identity
+    queue: OfflineQueue | None = None
 
 
 @asynccontextmanager
@@ -47,7 +53,9 @@ async def open_store(
             else:
                 both = await stack.enter_async_context(_open_both(config, identity, opened))
                 made_for = await _identity_of(both.private, config)
-                found = Opened(both, both, both.private, made_for)
+                queue = _queue_of(config, both)
+                store = both if queue is None else QueueingStore(both, queue, both.keeps_here)
+                found = Opened(store, both, both.private, made_for, queue)
         yield found
 
 
@@ -92,6 +100,23 @@ async def _open_both(
         viewer = Viewer(settings.owner, settings.projects)
         async with open_private_and_shared(local, shared, viewer) as store:
             yield store
+
+
+def _queue_of(config: Config, store: SharedStore) -> OfflineQueue | None:
+    """The queue for a Chroma server, if writes may be queued, or some are left from when they
+    were. Raises StoreError."""
+    settings, file = config.store, LocalQueueFile(config.memory.path)
+    try:
+        accepts = settings.offline == QUEUE
+        if not accepts and not file.size():
+            return None
+        limits = (settings.offline_limit, settings.offline_bytes)
+        return OfflineQueue(store, file, *limits, accepts=accepts)
+    except OSError as exc:
+        raise StoreError(
+            f"The queue of writes cannot be read: {exc.strerror or exc}.",
+            code="offline_queue_unreadable",
+        ) from exc
 
 
 def with_owner(config: Config) -> Config:

@@ -6,7 +6,15 @@ Each writer owns some memories and names, and sends every call to a daemon at ra
 the other; so the last acknowledged call decides what its memories must be in the end. A few names
 are written by all at once: there any of the texts may win, but only one. Meanwhile daemons are
 killed and started again, one is paused, the server is stopped and started, and the clocks of the
-daemons are minutes apart. In the end every daemon must have exactly the memories of the server.
+daemons are minutes apart; with `--cuts` single daemons lose their connection. In the end every
+daemon must have exactly the memories of the server.
+
+With `--offline queue` writes are queued while the server is stopped. What a daemon has queued, the
+server gets late, so each writer then sends all its calls to one daemon.
+
+The latency of the feed is the time from the answer to a store on one daemon until another daemon
+shows the memory: during the run, without the kills and the pauses, and at the end, when nothing
+else is written.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,14 +38,17 @@ import chromadb
 import httpx
 
 from memoryd.client import Client
-from memoryd.errors import InvalidInput, MemorydError, NotFound
+from memoryd.errors import DaemonUnavailable, InvalidInput, MemorydError, NotFound
 from scripts.bench.leaping_daemon import CLOCK_VARIABLE
+from scripts.bench.link import Link
 
 SKEWS = (0.0, 300.0, -300.0)  # seconds by which the clocks of the daemons are wrong
 WRITERS = 6
 SHARED_NAMES = 3
 COLLECTION = "memories"
 SETTLE = 90.0  # seconds in which all must be equal once nothing is written
+PROBES = 100  # stores whose way to another daemon is timed at the end
+PROBE_LIMIT = 30.0  # seconds; a daemon that takes longer was killed or paused
 
 State = dict[str, tuple[str | None, str]]  # by id: name and text
 
@@ -85,9 +97,10 @@ class Server:
 class Daemon:
     """`memoryd serve` on that server, with a clock of its own."""
 
-    def __init__(self, folder: Path, port: int, skew: float) -> None:
+    def __init__(self, folder: Path, port: int, skew: float, offline: str = "refuse") -> None:
         folder.mkdir(mode=0o700)
         self.folder, self.socket, self.port = folder, folder / "s", port
+        self.offline = offline
         (folder / "clock").write_text(str(skew))
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -97,6 +110,7 @@ class Daemon:
             "MEMORYD_STORE_MODE": "http",
             "MEMORYD_STORE_PORT": str(self.port),
             "MEMORYD_STORE_AUDIENCE": "team",
+            "MEMORYD_STORE_OFFLINE": self.offline,
             "MEMORYD_EMBEDDING_BACKEND": "hash",
             "MEMORYD_PROJECT": "",
             "MEMORYD_BACKUP_EVERY_HOURS": "0",
@@ -156,10 +170,14 @@ class Run:
     daemons: list[Daemon]
     rng: random.Random
     left: int
+    is_sticky: bool = False  # each writer uses one daemon
+    links: list[Link] = field(default_factory=list)  # of the daemons, if some are cut
     owned: list[Owned] = field(default_factory=list)
     shared: dict[str, set[str]] = field(default_factory=dict)  # name: every text it was given
     counts: Counter[str] = field(default_factory=Counter)
     number: int = 0
+    seen_busy: list[float] = field(default_factory=list)  # seconds until another daemon showed it
+    seen_idle: list[float] = field(default_factory=list)
 
     def text(self) -> str:
         self.number += 1
@@ -167,17 +185,19 @@ class Run:
         return f"text {self.number} {words}" * self.rng.choice((1, 1, 1, 60))
 
 
-async def write(run: Run) -> None:
-    """One writer: its calls follow each other, each on a daemon at random."""
+async def write(run: Run, own: Daemon) -> None:
+    """One writer: its calls follow each other, each on a daemon at random, or on its own."""
     mine: list[Owned] = []
     while run.left > 0:
         run.left -= 1
-        daemon, kind = run.rng.choice(run.daemons), run.rng.random()
+        daemon, kind = own if run.is_sticky else run.rng.choice(run.daemons), run.rng.random()
         try:
             async with Client(daemon.socket) as client:
                 await _one_call(run, client, mine, kind)
         except (MemorydError, OSError) as exc:
             run.counts[f"refused: {getattr(exc, 'code', type(exc).__name__)}"] += 1
+            if run.is_sticky and isinstance(exc, DaemonUnavailable):
+                run.left += 1  # its daemon is being started: no call was made
             await asyncio.sleep(0.05)
 
 
@@ -224,10 +244,10 @@ async def _forget(client: Client, mine: list[Owned], memory: Owned) -> None:
         mine.remove(memory)
 
 
-async def disturb(run: Run, kills: int, pause: float) -> None:
-    """Kill daemons, stop the server and pause a daemon, spread over the run."""
+async def disturb(run: Run, kills: int, pause: float, cuts: int) -> None:
+    """Kill daemons, stop the server, pause a daemon and cut links, spread over the run."""
     total = run.left
-    events = ["kill"] * kills + ["server", "pause"]
+    events = ["kill"] * kills + ["server", "pause"] + ["cut"] * cuts
     run.rng.shuffle(events)
     for number, event in enumerate(events, start=1):
         while run.left > total * (1 - number / (len(events) + 1)):  # noqa: ASYNC110
@@ -240,11 +260,48 @@ async def disturb(run: Run, kills: int, pause: float) -> None:
             await asyncio.to_thread(run.server.stop)
             await asyncio.sleep(1.0)
             await run.server.start()
+        elif event == "cut":
+            link = run.rng.choice(run.links)
+            link.cut()
+            await asyncio.sleep(pause / 2)
+            link.mend()
         else:
             daemon.signal(signal.SIGSTOP)
             await asyncio.sleep(pause)
             daemon.signal(signal.SIGCONT)
         run.counts[event] += 1
+
+
+async def probe(run: Run, found: list[float], more: Callable[[], bool]) -> None:
+    """Time how long memories take from one daemon to another."""
+    while more():
+        one, other = run.rng.sample(run.daemons, 2)
+        memory = Owned({None, text := run.text()})
+        run.owned.append(memory)
+        with contextlib.suppress(MemorydError, OSError, TimeoutError):
+            async with (
+                asyncio.timeout(PROBE_LIMIT),
+                Client(one.socket) as writer,
+                Client(other.socket) as reader,
+            ):
+                id = (await writer.store(text))["id"]
+                memory.may, began = {text}, time.monotonic()
+                while await reader.get(id) is None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+                found.append(time.monotonic() - began)
+                memory.may = {None, text}
+                if (await writer.forget(id))["success"]:
+                    memory.may = {None}
+        await asyncio.sleep(0.2 * run.rng.random())  # at any moment between two polls
+
+
+def percentiles(seconds: list[float]) -> str:
+    """p50 and p99 in milliseconds, and how many there are."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return "none"
+    at = [ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.99)]
+    return f"p50 {1000 * at[0]:.0f} ms, p99 {1000 * at[1]:.0f} ms, of {len(ordered)}"
 
 
 async def settled(run: Run) -> tuple[State, list[State]]:
@@ -278,19 +335,36 @@ def judge(run: Run, truth: State, theirs: list[State]) -> Counter[str]:
     return bad
 
 
-async def cluster(folder: Path, port: int, writes: int, kills: int, seed: int, pause: float) -> Run:
+async def cluster(
+    folder: Path,
+    port: int,
+    writes: int,
+    kills: int,
+    seed: int,
+    pause: float,
+    offline: str = "refuse",
+    probes: int = 0,
+    cuts: int = 0,
+) -> Run:
     """One run; `counts` of the result has what happened and what is wrong."""
     (folder / "chroma").mkdir()
     server = Server(folder / "chroma", port)
-    daemons = [Daemon(folder / f"d{n}", port, skew) for n, skew in enumerate(SKEWS)]
-    run = Run(server, daemons, random.Random(seed), writes)
     await server.start()
+    links = [Link(port) for _ in SKEWS] if cuts else []
+    ports = [link.port for link in links] or [port] * len(SKEWS)
+    daemons = [Daemon(folder / f"d{n}", ports[n], skew, offline) for n, skew in enumerate(SKEWS)]
+    is_sticky = offline == "queue"
+    run = Run(server, daemons, random.Random(seed), writes, is_sticky, links)
     try:
         await asyncio.gather(*(daemon.start() for daemon in daemons))
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(WRITERS):
-                tasks.create_task(write(run))
-            tasks.create_task(disturb(run, kills, pause))
+            for number in range(WRITERS):
+                tasks.create_task(write(run, daemons[number % len(daemons)]))
+            tasks.create_task(disturb(run, kills, pause, cuts))
+            if probes:
+                tasks.create_task(probe(run, run.seen_busy, lambda: run.left > 0))
+        await settled(run)
+        await probe(run, run.seen_idle, lambda: len(run.seen_idle) < probes)
         truth, theirs = await settled(run)
         run.counts["memories"] = len(truth)
         run.counts += Counter()
@@ -301,6 +375,8 @@ async def cluster(folder: Path, port: int, writes: int, kills: int, seed: int, p
             if daemon.process is not None:
                 daemon.signal(signal.SIGCONT)
                 daemon.end()
+        for link in links:
+            link.cut()
         server.stop()
     return run
 
@@ -312,14 +388,17 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=40.0, help="seconds of the paused daemon")
     parser.add_argument("--port", type=int, default=18_321)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cuts", type=int, default=0, help="times that a daemon is cut off")
+    parser.add_argument("--offline", choices=("refuse", "queue"), default="refuse")
     given = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="memoryd-cluster-") as folder:
-        done = asyncio.run(
-            cluster(Path(folder), given.port, given.writes, given.kills, given.seed, given.pause)
-        )
+        numbers = (given.port, given.writes, given.kills, given.seed, given.pause)
+        done = asyncio.run(cluster(Path(folder), *numbers, given.offline, PROBES, given.cuts))
     for name, count in done.counts.items():
         print(f"{name:40} {count:>8}")
+    print(f"feed under load: {percentiles(done.seen_busy)}")
+    print(f"feed when idle: {percentiles(done.seen_idle)}")
     print(f"{'seconds':40} {time.monotonic() - began:>8.0f}")
     bad = sum(done.counts[name] for name in ("different", "lost", "undead", "names"))
     sys.exit(1 if bad else 0)

@@ -23,7 +23,7 @@ from memoryd import places
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.cli import doctor as findings
 from memoryd.cli.main import main
-from memoryd.diagnosis import Patient
+from memoryd.diagnosis import Patient, check_queue
 from memoryd.errors import ModelMissing
 from memoryd.ports import Seen
 from memoryd.settings import Config, LlmSettings
@@ -262,6 +262,18 @@ def test_a_store_that_the_daemon_complains_of_is_told() -> None:
     config: Any = SimpleNamespace(memory=SimpleNamespace(path=Path("/x")))
     (found,) = findings.check_store(Patient(config, Path("/s"), status))
     assert (found.code, found.hint) == ("store_unavailable", "Look.")
+
+
+def test_rejected_writes_and_a_full_queue_are_told() -> None:
+    path = "/x/offline.rejected"
+    shared = {"queued": 9, "queue_limit": 9, "rejected": 2, "rejected_file": path}
+    status: Any = {"shared_store": shared}
+    found = list(check_queue(Patient(Config(), Path("/s"), status)))
+    assert [one.code for one in found] == ["offline_rejected", "offline_queue_full"]
+    assert f"rm {path}" in found[0].hint
+    quiet: Any = {"shared_store": {"queued": 0, "queue_limit": 9}}
+    for ok in (None, {}, {"shared_store": None}, quiet):
+        assert not list(check_queue(Patient(Config(), Path("/s"), ok)))
 
 
 @pytest.mark.parametrize(("free", "code"), [(1_000_000, "disk_full"), (200_000_000, "disk_low")])

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
-from memoryd.adapters.chroma.disk_errors import to_memoryd_error
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
+from memoryd.adapters.chroma.remote_errors import to_open_error
 from memoryd.adapters.chroma.rows import DIMENSION_KEY, MODEL_KEY, SCHEMA_KEY
 from memoryd.adapters.chroma.shared import NOTES, SharedCollection
 from memoryd.adapters.chroma.sqlite_read import (
@@ -30,8 +30,6 @@ from memoryd.errors import (
     MemorydError,
     StoreError,
     StoreMismatch,
-    StoreOffline,
-    StoreUnavailable,
 )
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
@@ -90,7 +88,7 @@ def open_remote(settings: StoreSettings, identity: Identity) -> Collection:
             headers=dict(settings.headers),
             tenant=settings.tenant,
             database=settings.database,
-            settings=_client_settings(),
+            settings=_client_settings(settings.ca_file),
         )
 
     return _get_or_create(settings, identity, connect, 0)
@@ -142,31 +140,18 @@ def _remote_notes(client: Any, settings: StoreSettings) -> Any:
     return client.get_or_create_collection(name, embedding_function=None)
 
 
-def to_remote_error(exc: Exception, settings: StoreSettings) -> MemorydError:
-    """Any exception of a call to a Chroma server as an error of memoryd."""
-    if type(exc).__module__.startswith(("httpx", "httpcore")):
-        return StoreOffline(
-            f"The Chroma server at {settings.host}:{settings.port} cannot be reached "
-            f"({type(exc).__name__})."
-        )
-    return to_memoryd_error(exc)
-
-
-def _client_settings() -> Any:
+def _client_settings(ca_file: str = "") -> Any:
     from chromadb.config import Settings
 
-    return Settings(anonymized_telemetry=False)
+    trusted = str(Path(ca_file).expanduser()) if ca_file else None  # None: the usual authorities
+    return Settings(anonymized_telemetry=False, chroma_server_ssl_verify=trusted)
 
 
 def _open_error(settings: StoreSettings, exc: Exception) -> MemorydError:
     if settings.mode == "embedded":
         name = type(exc).__name__
         return StoreError(f"The store cannot be opened ({name}).", code="store_corrupt")
-    return StoreUnavailable(
-        f"The Chroma server at {settings.host}:{settings.port} cannot be used "
-        f"({type(exc).__name__}).",
-        hint="Check that it runs and that store.host, port, tenant and database are right.",
-    )
+    return to_open_error(exc, settings)
 
 
 def _create_for(client: Any, settings: StoreSettings, identity: Identity) -> Any:

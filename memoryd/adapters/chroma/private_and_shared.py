@@ -136,6 +136,11 @@ class PrivateAndShared:
             await self.private.put_all(private, new=new)
             self._note_ids(private)
 
+    def keeps_here(self, records: Sequence[Record], ids: Sequence[str]) -> bool:
+        """Whether all of these memories, and those with these ids, are only on this machine."""
+        are_private = all(is_private(r.memory) and not self._needs_move(r) for r in records)
+        return are_private and self._ids.issuperset(ids) and self._doubles.isdisjoint(ids)
+
     def _home(self, record: Record) -> ChromaStore:
         return self.private if is_private(record.memory) else self._server.store
 
@@ -279,6 +284,9 @@ class PrivateAndShared:
         found = await self._server.store.listing(offset - int(self._listed))
         self._doubles |= self._ids.intersection(found or ())
         return found
+
+    async def noted(self, ids: Sequence[str]) -> set[str]:
+        return await self._server.store.noted(ids)
 
     async def sweep_notes(self) -> None:
         await self._server.store.sweep_notes()

@@ -38,7 +38,7 @@ NOTE_VECTOR = (1.0, 0.0)  # Chroma requires one
 class SharedCollection(Collection):
     """The operations of a collection, safe beside other daemons, and what those have changed."""
 
-    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "sweep_notes"}
+    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "noted", "sweep_notes"}
     is_shared: ClassVar = True
 
     def __init__(
@@ -99,6 +99,10 @@ class SharedCollection(Collection):
 
     def may_see(self, meta: Mapping[str, Any]) -> bool:
         return self._viewer.may_see(meta)
+
+    def noted(self, ids: Sequence[str]) -> set[str]:
+        """Those of `ids` that have a note."""
+        return set(self._notes.get(ids=list(ids), include=[])["ids"]) if ids else set()
 
     def sweep_notes(self) -> None:
         """Delete old notes."""

@@ -129,6 +129,13 @@ class ChromaStore:
         found: dict[str, int] | None = await self._worker.call("listing", offset)
         return found
 
+    async def noted(self, ids: Sequence[str]) -> set[str]:
+        """See `memoryd.offline.SharedStore`."""
+        if not ids:
+            return set()
+        found: set[str] = await self._worker.call("noted", list(ids))
+        return found
+
     async def sweep_notes(self) -> None:
         await self._worker.call("sweep_notes")
 

@@ -32,7 +32,7 @@ from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.start import CHECKING, OPENING
 from memoryd.adapters.chroma.swap import ASIDE, LIVE
 from memoryd.adapters.chroma.worker_events import Event
-from memoryd.errors import MemorydError, StoreError, StoreUnavailable
+from memoryd.errors import MemorydError, StoreError, StoreOffline, StoreUnavailable
 from memoryd.ports import Identity, Watch
 from memoryd.settings import StoreSettings
 
@@ -273,7 +273,7 @@ class WorkerClient:
             self._progress(None)
             await _end_process(process, grace=_grace(exc, stage))
             if isinstance(exc, TimeoutError):
-                raise StoreUnavailable(
+                raise StoreOffline(
                     f"The Chroma server has not answered for {REMOTE_TIMEOUT:g} seconds.",
                     hint="Check that it runs and that store.host and store.port are right.",
                 ) from exc

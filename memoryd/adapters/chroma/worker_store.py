@@ -18,10 +18,11 @@ from memoryd.adapters.chroma.disk_errors import (
     to_memoryd_error,
 )
 from memoryd.adapters.chroma.new_store import close
-from memoryd.adapters.chroma.open import open_remote, to_remote_error
+from memoryd.adapters.chroma.open import open_remote
 from memoryd.adapters.chroma.open_files import OpenFiles, store_gone_error
 from memoryd.adapters.chroma.other_collections import can_be_kept
 from memoryd.adapters.chroma.pipes import JOB_LOST
+from memoryd.adapters.chroma.remote_errors import to_remote_error
 from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, finish_next
 from memoryd.adapters.chroma.start import start
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT, size_of

@@ -10,6 +10,7 @@ from memoryd.doors.schemas.session import SESSION
 
 BY_TOOLSET = {"core": CORE, "session": SESSION, "manage": MANAGE, "notes": NOTES}
 TOOLS = tuple(tool for tools in BY_TOOLSET.values() for tool in tools)
+READING = {tool.name for tool in TOOLS if tool.annotations and tool.annotations.read_only_hint}
 TOOLSET_OF = {tool.name: toolset for toolset, tools in BY_TOOLSET.items() for tool in tools}
 
 # Agents of clients without hooks have nothing else that tells them when to use the memory.

@@ -69,7 +69,8 @@ def tool(
     first: bool = False,
 ) -> Tool:
     """A tool with all four annotations. `repeats`: it is idempotent. `first`: in the model's prompt
-    from the start, even if a client loads tools on demand."""
+    from the start, even if a client loads tools on demand. Every answer may have `warnings`."""
+    gives = gives | {"properties": {"warnings": ANY} | gives["properties"]}
     hints = ToolAnnotations(
         read_only_hint=reads,
         destructive_hint=destroys,

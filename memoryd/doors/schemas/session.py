@@ -59,7 +59,7 @@ SESSION = (
     ),
     tool(
         "compact_session",
-        "Make an archive of the older messages of a session; the last ones stay as they are.",
+        "Archive the older messages of a session; the last ones stay as they are.",
         shape({"session_id": SESSION_ID, "keep": {"type": "integer", "minimum": 0}}),
         answer(COMPACTED, HINT),
     ),
@@ -73,7 +73,7 @@ SESSION = (
     ),
     tool(
         "read_session",
-        "The messages of a session that are still there, oldest first, and its archives.",
+        "The messages of a session, oldest first, and its archives.",
         shape(
             {
                 "session_id": SESSION_ID,

@@ -40,7 +40,7 @@ from memoryd.engine.sessions.records import (
     time_of,
 )
 from memoryd.engine.windows import Windows
-from memoryd.errors import MemorydError
+from memoryd.errors import MemorydError, StoreBusy, StoreUnavailable
 from memoryd.hook_events import (
     CLIENTS,
     COMPACT,
@@ -236,7 +236,7 @@ class Intake:
                 metadata={MESSAGE_ID: one.id},
             )
         except MemorydError as exc:
-            if exc.code in ("store_unavailable", "store_busy"):
+            if isinstance(exc, StoreUnavailable | StoreBusy):
                 raise
             log.info("message_not_taken", code=exc.code)  # such as a refused secret
 

@@ -1,0 +1,211 @@
+"""The queue of writes for a Chroma server that cannot be reached (`store.offline: queue`).
+
+A write is acknowledged when it is in the file. Writes are sent in order when the server is back.
+Before each the file notes that it may reach the server, and that those before it have: so after a
+kill one write at most is sent again. That does no harm: a write that the server has is recognised
+by its revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from memoryd.engine.offline.merge import Outcome, Reads, resolve
+from memoryd.engine.parts import Parts
+from memoryd.errors import MemorydError, StoreConflict, StoreError, StoreUnavailable
+from memoryd.lead import read_text
+from memoryd.model import Memory
+from memoryd.offline import QueuedWrite, QueueFile, SharedStore, note_queued, queue_full
+from memoryd.ports import Record
+
+log = structlog.get_logger()
+T = TypeVar("T")
+BATCH = 50  # writes that are sent between two looks at what other daemons did
+MAX_CONFLICTS = 5  # times that a write is resolved again
+MAX_REFUSALS = 5  # times that the server may refuse a write before it is rejected
+
+
+class OfflineQueue:
+    """What waits for the server."""
+
+    def __init__(
+        self,
+        store: SharedStore,
+        file: QueueFile,
+        limit: int,
+        max_bytes: int,
+        *,
+        accepts: bool = True,
+    ) -> None:
+        """For this store; at most `limit` writes with `max_bytes` in the file. `accepts` False:
+        only send what is in it. Raises OSError."""
+        self._store, self.accepts = store, accepts
+        self._file, self._limit, self._max_bytes = file, limit, max_bytes
+        self._writes = file.load()
+        self._number = max((write.number for write in self._writes), default=0)
+        self._latest: dict[str, Record | None] = {}
+        self._changing = anyio.Lock()  # of the file
+        self._refusals = 0  # of the first write, in a row
+        self._known: Callable[[str], Memory | None] = lambda id: None  # what this daemon shows
+        self._reads: Reads = lambda memory: memory.content
+        self.is_away: Callable[[], bool] = lambda: False  # the server is known to be so
+        self._index_latest()
+
+    def attach(self, parts: Parts, is_away: Callable[[], bool]) -> None:
+        """Show what is queued from a former run. `is_away`: whether the server is known to be."""
+        self._known = lambda id: parts.index.get(id)
+        self._reads = lambda memory: read_text(memory, parts.search.lead_fields)
+        self.is_away = is_away
+        for id, record in self._latest.items():
+            if record is not None:
+                parts.index.put(record)
+            else:
+                parts.index.remove(id)
+
+    def __len__(self) -> int:
+        return len(self._writes)
+
+    @property
+    def latest(self) -> Mapping[str, Record | None]:
+        """By id, what is queued of each memory; None: that it is deleted."""
+        return self._latest
+
+    def state(self) -> dict[str, Any]:
+        """Facts for `status`."""
+        count, path = self._file.rejected()  # a person removes the file
+        told = {"rejected": count, "rejected_file": path} if count else {}
+        return {"queued": len(self._writes), "queue_limit": self._limit} | told
+
+    async def add(self, write: QueuedWrite) -> None:
+        """Queue a write, durably. Raises StoreError, such as `offline_queue_full`."""
+        async with self._changing:
+            if len(self._writes) >= self._limit:
+                raise queue_full(f"{self._limit} writes")
+            bases = tuple(self._known(record.memory.id) for record in write.records)
+            write = replace(write, number=self._number + 1, bases=bases)
+            # Texts of memories that are forgotten now leave the file with the same change.
+            rest = [_without(before, write.deleted) for before in self._writes]
+            if all(new is old for new, old in zip(rest, self._writes, strict=True)):
+                await self._on_file(self._file.append, write, self._max_bytes)
+            else:
+                await self._on_file(self._file.replace, [*rest, write])
+            self._number += 1
+            self._writes = [*rest, write]
+            self._index_latest()
+        note_queued(write.ids)
+
+    async def send(self) -> set[str]:
+        """Send some of the writes; ids of memories that must be read again. Raises StoreError while
+        the server cannot be used; then the rest waits."""
+        different: set[str] = set()
+        sent = 0
+        while self._writes and sent < BATCH:
+            different |= await self._send_first()
+            sent += 1
+        async with self._changing:
+            if sent and not self._writes:
+                await self._on_file(self._file.replace, [])  # which removes all texts
+        if sent:
+            log.info("queue_sent", writes=sent, left=len(self._writes))
+        return different
+
+    async def _send_first(self) -> set[str]:
+        async with self._changing:
+            write = self._writes[0]
+            await self._on_file(self._file.mark_sending, write.number)
+            self._writes[0] = replace(write, was_sent=True)
+        try:
+            different = await self._send_write(write)
+        except (StoreUnavailable, StoreConflict):
+            raise
+        except MemorydError as exc:
+            self._refusals += 1
+            if self._refusals < MAX_REFUSALS:
+                raise
+            await self._reject(write, exc.message)
+            different = set(write.ids)
+        self._refusals = 0
+        async with self._changing:
+            del self._writes[0]
+            self._index_latest()
+        return different
+
+    async def _send_write(self, write: QueuedWrite) -> set[str]:
+        """Bring a write to the server by the rules of `merge`."""
+        for left in reversed(range(MAX_CONFLICTS)):
+            outcomes = await self._resolved(write)
+            records = [outcome.send for outcome in outcomes if outcome.send is not None]
+            try:
+                if records:
+                    await self._store.put_all(records)
+                break
+            except StoreConflict:
+                if not left:
+                    raise
+        if write.deleted:
+            await self._store.delete(write.deleted)
+        if any(outcome.is_rejected for outcome in outcomes):
+            await self._reject(write, "Another daemon forgot the memory that it replaces.")
+        pairs = zip(write.records, outcomes, strict=True)
+        return {record.memory.id for record, outcome in pairs if outcome.is_other}
+
+    async def _resolved(self, write: QueuedWrite) -> list[Outcome]:
+        if not write.records:
+            return []
+        ids = [record.memory.id for record in write.records]
+        present = {record.memory.id: record for record in await self._store.get(ids)}
+        noted = await self._store.noted([id for id in ids if id not in present])
+        return [
+            resolve(
+                record,
+                base,
+                present.get(record.memory.id),
+                self._reads,
+                is_store=write.is_store,
+                was_sent=write.was_sent,
+                is_noted=record.memory.id in noted,
+            )
+            for record, base in zip(write.records, write.bases, strict=True)
+        ]
+
+    async def _reject(self, write: QueuedWrite, why: str) -> None:
+        async with self._changing:
+            await self._on_file(self._file.reject, write, why)
+        log.warning("queued_write_rejected", number=write.number)
+
+    def _index_latest(self) -> None:
+        self._latest = {}
+        for write in self._writes:
+            self._latest |= {record.memory.id: record for record in write.records}
+            self._latest |= dict.fromkeys(write.deleted, None)
+
+    async def _on_file(self, work: Callable[..., T], *args: object) -> T:
+        """Run `work` on a thread, to its end also if the caller is cancelled. Raises StoreError."""
+        try:
+            return await anyio.to_thread.run_sync(work, *args)  # which cannot be cancelled
+        except OSError as exc:
+            raise StoreError(
+                f"The queue cannot be written: {exc.strerror or exc}.",
+                code="offline_queue_unwritable",
+                hint="Check that the disk of the data directory is writable and not full.",
+            ) from exc
+
+
+def _without(write: QueuedWrite, ids: Iterable[str]) -> QueuedWrite:
+    """The write without these memories; a deletion stays."""
+    gone = set(ids)
+    pairs = zip(write.records, write.bases, strict=True)
+    kept = [(record, base) for record, base in pairs if record.memory.id not in gone]
+    if len(kept) == len(write.records):
+        return write
+    return replace(
+        write,
+        records=tuple(record for record, _ in kept),
+        bases=tuple(base for _, base in kept),
+    )
