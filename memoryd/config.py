@@ -60,6 +60,7 @@ def load(
     if config.mirror.path:
         _check_folder("mirror.path", config.mirror.path)
     check_endpoints(config)
+    _check_index(config)
     return config
 
 
@@ -308,6 +309,24 @@ def _check_names(
         raise ConfigError(
             f"`{key}`: {exc.message}", code="config_wrong_type", hint=exc.hint
         ) from exc
+
+
+def _check_index(config: Config) -> None:
+    """A daemon without an index needs a server that finds memories, and cannot write a mirror."""
+    if config.search.index != "remote":
+        return
+    if config.store.mode != "http":
+        raise ConfigError(
+            "`search.index: remote` needs `store.mode: http`.",
+            code="config_conflict",
+            hint="Set store.mode to http, or search.index to memory.",
+        )
+    if config.mirror.path:
+        raise ConfigError(
+            "`mirror.path` needs `search.index: memory`: a mirror has all memories.",
+            code="config_conflict",
+            hint="Remove mirror.path, or set search.index to memory.",
+        )
 
 
 def _check_folder(key: str, folder: str) -> None:

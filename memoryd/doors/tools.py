@@ -146,6 +146,10 @@ class Tools:
         engine = await self._readiness.engine()
         if name in projects.NEEDED_BY and (own := await projects.project_of_call(ctx)):
             given[OWN_PROJECT] = own
+        async with engine.operation(name):
+            return await self._call(engine, name, given, ctx)
+
+    async def _call(self, engine: Engine, name: str, given: Arguments, ctx: Any) -> Arguments:
         if name in self._session_calls:
             named = given.get(SESSION) if name in OPENING else given.pop(SESSION, None)
             call = self._session_calls[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from datetime import tzinfo
 from functools import partial
@@ -119,7 +119,7 @@ class Engine:
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
-        updates = Updates(parts, memories)
+        self._updates = updates = Updates(parts, memories)
         self.update_memory = updates.update_memory
         self.bulk = BulkChange(parts, memories, updates)
         self.review = Review(parts, memories, updates, uses).review
@@ -211,6 +211,10 @@ class Engine:
     def backups_kept(self) -> int:
         """How many backups are kept."""
         return self._parts.backup.keep
+
+    def operation(self, name: str) -> AbstractAsyncContextManager[object]:
+        """The block of a call by a door. Raises MemorydError if the engine does not offer it."""
+        return nullcontext()
 
     def all_memories(self) -> list[Memory]:
         """Every memory, expired ones too; they must not be changed."""

@@ -123,6 +123,8 @@ class Updates:
         NotFound and InvalidInput.
         """
         found = await self._memories.existing(memory_id)
+        if name is not None:
+            await self._parts.source.handle(name)
         fields = {"content": content, "type": memory_type, "name": name, "pinned": pinned}
         checked = checked_fields(fields, self._parts) | _cleared(clear, fields, expires_at)
         if metadata is not None:
@@ -152,6 +154,7 @@ class Updates:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
         if change.names:  # another daemon may have given them away a moment ago
             await self._parts.catch_up()
+        await self._parts.source.before_write(partial(change.applied, found, self._parts))
         write = partial(self._pass_and_write, found, change, stamp=stamp)
         return await commits.retried(self._parts, write)
 

@@ -7,7 +7,7 @@ import importlib
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,14 @@ from memoryd.adapters.block_files import LocalBlockFiles
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.next_store import ChromaNextStore
 from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
+from memoryd.adapters.chroma.remote_store import ChromaQueries
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.git import Git
 from memoryd.adapters.mirror_files import LocalMirrorFiles
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.thin.engine import run_thin_engine
 from memoryd.errors import MemorydError, StoreError
 from memoryd.logs import stage
 from memoryd.places import cache_dir
@@ -182,23 +184,7 @@ async def open_engine(
         snapshot_file.prefetch()
         async with (
             _open_store(config, identity, watch) as (store, stored),
-            run_engine(
-                config,
-                store,
-                None,
-                stored.dimension,
-                clock,
-                snapshot_file,
-                stored.model,
-                watch,
-                ClockFile(config.memory.path),
-                history=Git(),
-                language=_language(config) if config.llm.url else None,
-                prompt=prompt,
-                mirror_files=_mirror_files(config),
-                block_files=LocalBlockFiles(config.memory.path),
-                feed=store if config.store.mode == "http" else None,
-            ) as engine,
+            _run(config, store, stored, clock, watch, prompt, snapshot_file) as engine,
         ):
             if wait and model is not None:
                 await model.tried()
@@ -216,6 +202,40 @@ async def open_engine(
             tasks.start_soon(take_over, engine, config.memory.path, watch, tried)
             yield engine
             tasks.cancel_scope.cancel()
+
+
+def _run(
+    config: Config,
+    store: ChromaStore,
+    stored: Identity,
+    clock: Callable[[], float],
+    watch: Watch | None,
+    prompt: PromptFn | None,
+    snapshot_file: LocalSnapshotFile,
+) -> AbstractAsyncContextManager[Engine]:
+    """The engine with an index in RAM, or the one without."""
+    seen = ClockFile(config.memory.path)
+    if config.search.index == "remote":
+        snapshot_file.clear()  # of an earlier index: it would keep what is forgotten from now on
+        queries = ChromaQueries(store)
+        return run_thin_engine(config, store, queries, stored.dimension, clock, seen)
+    return run_engine(
+        config,
+        store,
+        None,
+        stored.dimension,
+        clock,
+        snapshot_file,
+        stored.model,
+        watch,
+        seen,
+        history=Git(),
+        language=_language(config) if config.llm.url else None,
+        prompt=prompt,
+        mirror_files=_mirror_files(config),
+        block_files=LocalBlockFiles(config.memory.path),
+        feed=store if config.store.mode == "http" else None,
+    )
 
 
 def _mirror_files(config: Config) -> LocalMirrorFiles | None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.collection import PAGE, Collection
+from memoryd.adapters.chroma.queries import RemoteQueries
 from memoryd.errors import StoreConflict
 from memoryd.metadata import RESERVED
 from memoryd.model import DAY, MemoryType
@@ -36,13 +37,18 @@ NOTE_VECTOR = (1.0, 0.0)  # Chroma requires one
 class SharedCollection(Collection):
     """The operations of a collection, safe beside other daemons, and what those have changed."""
 
-    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "listing", "sweep_notes"}
+    OPERATIONS: ClassVar = (
+        Collection.OPERATIONS | {"changes", "listing", "sweep_notes"} | RemoteQueries.OPERATIONS
+    )
     is_shared: ClassVar = True
 
     def __init__(self, chroma: Any, notes: Any, identity: Identity, client: Any) -> None:
         super().__init__(chroma, identity, "http", client, 0)
         self._notes = notes
         self._clock = 0  # the highest that this worker has read or written
+        queries = RemoteQueries(chroma)  # for daemons without an index
+        self.find, self.newest = queries.find, queries.newest
+        self.candidates, self.sample = queries.candidates, queries.sample
 
     def write(
         self, added: Sequence[Record], replaced: Sequence[Record], deleted: Sequence[str]

@@ -118,6 +118,10 @@ class View:
     names_number: bool = False  # the query has a number or code that few memories have
     in_time: Mask | None = None  # allowed, and of a time that the query names; None: names none
     asks_time_only: bool = False  # the query has no other word to search for
+    # Where the index has only a part of a collection: how many memories of it match the filter, and
+    # the average word score of those.
+    population: int | None = None
+    average_words: float | None = None
 
     def signals(
         self, query: Floats | None, slot_cosines: Floats | None = None, count: int | None = None

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,25 @@ COVERAGE_STEPS = 128  # resolution of `chance_coverage`
 BY_CHANCE = 0.25  # expected number of rows from which a coverage counts as chance
 
 
+class Statistics(Protocol):
+    """How often terms occur in a collection of which an index has only a part."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows the collection has."""
+
+    def holders(self, term: int, known: int) -> int:
+        """About how many rows have a term; `known` of them are in the index."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """Copies of the parts of the index that one query needs."""
 
     postings: list[NDArray[np.uint32]]  # by term: rows and counts
     weights: list[float]  # by term
+    holders: list[int]  # by term: how many rows have it
+    rows: int  # with terms
     total: float  # the weight of the whole query
     lengths: Floats
     before: Rows  # by row: the row of the message before it, or -1
@@ -107,11 +120,11 @@ class Lookup:
         """The coverage that some row probably reaches if each term were spread over rows at
         random, as often as it occurs, independently of the others. One word that a single row
         has is therefore chance; two such words in one row are more than chance."""
-        rows = int(np.count_nonzero(self.lengths))
+        rows = self.rows
         shares = np.zeros(COVERAGE_STEPS + 1)  # of rows, by coverage
         shares[0] = 1.0
-        for packed, weight in zip(self.postings, self.weights, strict=True):
-            step, holds = round(weight / self.total * COVERAGE_STEPS), len(packed) / max(1, rows)
+        for count, weight in zip(self.holders, self.weights, strict=True):
+            step, holds = round(weight / self.total * COVERAGE_STEPS), count / max(1, rows)
             if step:
                 with_term = np.concatenate([np.zeros(step), shares[:-step]])
                 shares = (1.0 - holds) * shares + holds * with_term
@@ -153,6 +166,7 @@ class WordIndex:
         self._lengths = np.zeros(1024, dtype=np.float32)
         self._live = 0
         self._norms = Norms()
+        self.statistics: Statistics | None = None  # None: all rows are here
 
     def __len__(self) -> int:
         """How many rows are in the index."""
@@ -227,8 +241,8 @@ class WordIndex:
 
     def has_rare(self, terms: Iterable[int]) -> bool:
         """Whether one of these terms occurs, and in few rows."""
-        few = max(1, self._live // RARE)
-        return any(0 < len(self._postings.get(term, ())) <= few for term in terms)
+        few = max(1, self._rows // RARE)
+        return any(term in self._postings and self.holders(term) <= few for term in terms)
 
     def lengths(self, count: int) -> Floats:
         """A copy of the lengths of the first `count` rows."""
@@ -253,21 +267,32 @@ class WordIndex:
         size = len(before)
         postings: list[NDArray[np.uint32]] = []
         weights: list[float] = []
+        holders: list[int] = []
         weighed = sorted(((self._weight(t, quiet), t) for t in set(query)), reverse=True)
         for weight, term in weighed[:MAX_TERMS]:
             if term in self._postings:
                 postings.append(np.array(self._postings[term], dtype=np.uint32))
                 weights.append(weight)
+                holders.append(self.holders(term))
         total = sum(weight for weight, _ in weighed[:MAX_TERMS])
         lengths = self.lengths(size)
         kept = (lengths, before, after, self._norms, version, expired)
-        return Lookup(postings, weights, total, *kept)
+        return Lookup(postings, weights, holders, self._rows, total, *kept)
 
     def _weight(self, term: int, quiet: float) -> float:
         """Rare terms weigh more (inverse document frequency)."""
-        holders = len(self._postings.get(term, ()))
-        rarity = math.log(1.0 + (self._live - holders + 0.5) / (holders + 0.5))
+        holders = self.holders(term)
+        rarity = math.log(1.0 + (self._rows - holders + 0.5) / (holders + 0.5))
         return rarity * (quiet if term in QUIET else 1.0)
+
+    def holders(self, term: int) -> int:
+        """How many rows have a term."""
+        known = len(self._postings.get(term, ()))
+        return known if self.statistics is None else self.statistics.holders(term, known)
+
+    @property
+    def _rows(self) -> int:
+        return self._live if self.statistics is None else self.statistics.rows
 
 
 def _renumbered(
