@@ -34,7 +34,7 @@ class Conditions:
     pending: bool = False  # without a vector
     # By metadata key: it has one of these values, or is a list with one of them.
     having: tuple[tuple[str, Values], ...] = ()
-    any_having: tuple[tuple[str, Values], ...] = ()  # the same, but one of the keys is enough
+    naming: tuple[str, ...] = ()  # ids, of which one is in a relation
     orders: tuple[int, ...] = ()  # messages with one of these numbers
     contains: tuple[str, ...] = ()  # the text contains all of these, case included
 

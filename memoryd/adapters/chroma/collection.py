@@ -239,13 +239,18 @@ class Collection:
         types = [str(type) for type in MemoryType]
         return list(self._chroma.get(where={rows.TYPE: {"$in": types}}, include=[])["ids"])
 
+    def _get(self, **arguments: Any) -> dict[str, Any]:
+        """Chroma's `get` with vectors."""
+        found: dict[str, Any] = self._chroma.get(**arguments)
+        return found
+
     def fetch(self, ids: Sequence[str]) -> list[rows.Row]:
         """The rows among `ids` that exist."""
         found: list[rows.Row] = []
         for start in range(0, len(ids), PAGE):
             part = list(ids[start : start + PAGE])
             include = ["documents", "metadatas", "embeddings"]
-            found += _rows(self._chroma.get(ids=part, include=include))
+            found += _rows(self._get(ids=part, include=include))
         return found
 
 

@@ -9,7 +9,8 @@ parallel. `get` has no order, so the newest memories are found by windows of tim
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations
@@ -19,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
+from memoryd.fields import RELATIONS, SUPERSEDED_BY
 from memoryd.ports import Record
 from memoryd.queries import Candidates, CandidatesWanted, Conditions, Place
 
@@ -30,6 +32,8 @@ NARROWEST, WIDEST = 1e-3, 1e10  # seconds
 SAMPLES = 8  # places of a sample
 FIELDS = ["documents", "metadatas", "embeddings"]
 NO_VECTOR = np.zeros(0, dtype=np.float32)
+NOT_YET = "Nothing found on disk"  # the first row of a collection is being written
+TRIES, PAUSE = 40, 0.05  # times that such a call is made, and seconds between them
 ORDER = "order"  # the metadata key of a message's number
 
 
@@ -112,7 +116,8 @@ class RemoteQueries:
         if wanted.vector is None:
             return []
         where, document = _where(conditions), _document(conditions)
-        found = self._chroma.query(
+        found = patiently(
+            self._chroma.query,
             query_embeddings=[wanted.vector],
             n_results=wanted.nearest,
             where=where,
@@ -127,11 +132,8 @@ class RemoteQueries:
         """The rows whose text matches all of these regular expressions."""
         document = _all_of([{"$regex": word} for word in words])
         where = _where(conditions)
-        return _rows(
-            self._chroma.get(
-                where=where, where_document=document, limit=wanted.each, include=FIELDS
-            )
-        )
+        asked = {"where": where, "where_document": document, "limit": wanted.each}
+        return _rows(patiently(self._chroma.get, **asked, include=FIELDS))
 
     def _whole(self, groups: Iterable[Sequence[rows.Row]]) -> list[Record]:
         """The memories that these rows are of."""
@@ -148,7 +150,7 @@ class RemoteQueries:
 
     def _fetch(self, ids: Iterable[str]) -> list[rows.Row]:
         wanted = list(ids)
-        return _rows(self._chroma.get(ids=wanted, include=FIELDS)) if wanted else []
+        return _rows(patiently(self._chroma.get, ids=wanted, include=FIELDS)) if wanted else []
 
     def _get(self, conditions: Conditions, limit: int, include: list[str]) -> dict[str, Any]:
         found: dict[str, Any] = self._chroma.get(
@@ -158,6 +160,19 @@ class RemoteQueries:
             include=include,
         )
         return found
+
+
+def patiently(call: Callable[..., Any], **arguments: Any) -> Any:
+    """The answer to a call that reads vectors. While the first row of a collection is being
+    written, a server answers with an error."""
+    for _ in range(TRIES - 1):
+        try:
+            return call(**arguments)
+        except Exception as exc:
+            if NOT_YET not in str(exc):
+                raise
+        time.sleep(PAUSE)
+    return call(**arguments)
 
 
 def _is_after(place: Place, other: Place) -> bool:
@@ -184,8 +199,10 @@ def _where(conditions: Conditions) -> dict[str, Any] | None:
     if conditions.orders:
         parts.append({ORDER: {"$in": list(conditions.orders)}})
     parts += [_any_of(_holding(*one)) for one in conditions.having]
-    if conditions.any_having:
-        parts.append(_any_of([test for one in conditions.any_having for test in _holding(*one)]))
+    if conditions.naming:
+        keys = (*RELATIONS, SUPERSEDED_BY)
+        tests = [{key: {"$contains": id}} for id in conditions.naming for key in keys]
+        parts.append(_any_of(tests))
     return _all_of(parts) if parts else None
 
 

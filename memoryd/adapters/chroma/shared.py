@@ -21,7 +21,7 @@ import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.collection import PAGE, Collection
-from memoryd.adapters.chroma.queries import RemoteQueries
+from memoryd.adapters.chroma.queries import RemoteQueries, patiently
 from memoryd.errors import StoreConflict
 from memoryd.metadata import RESERVED
 from memoryd.model import DAY, MemoryType
@@ -142,10 +142,27 @@ class SharedCollection(Collection):
             vectors = np.asarray([NOTE_VECTOR] * len(part), dtype=np.float32)
             self._notes.upsert(ids=part, metadatas=[meta] * len(part), embeddings=vectors)
 
+    def _get(self, **arguments: Any) -> dict[str, Any]:
+        found: dict[str, Any] = patiently(self._chroma.get, **arguments)
+        return found
+
     def _next_clock(self) -> int:
-        self.changes(self._clock)
-        self._clock += 1
+        self._clock = max(map(self._highest_clock, (self._chroma, self._notes))) + 1
         return self._clock
+
+    def _highest_clock(self, chroma: Any) -> int:
+        """The highest clock in a collection, or the highest that is known if there is none above
+        it. Reads few rows, however many were written since."""
+        low = self._clock
+        while True:
+            where = {rows.CLOCK: {"$gt": low}}
+            found = chroma.get(where=where, limit=PAGE, include=["metadatas"])["metadatas"]
+            low = max([low, *(int(meta[rows.CLOCK]) for meta in found)])
+            if len(found) < PAGE:
+                return low
+            step = PAGE
+            while chroma.get(where={rows.CLOCK: {"$gt": low + step}}, limit=1, include=[])["ids"]:
+                low, step = low + step, 2 * step
 
     def _metadatas(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The metadata of those rows that exist, by id."""

@@ -268,7 +268,7 @@ class WordIndex:
         postings: list[NDArray[np.uint32]] = []
         weights: list[float] = []
         holders: list[int] = []
-        weighed = sorted(((self._weight(t, quiet), t) for t in set(query)), reverse=True)
+        weighed = sorted(((self.weight(t, quiet), t) for t in set(query)), reverse=True)
         for weight, term in weighed[:MAX_TERMS]:
             if term in self._postings:
                 postings.append(np.array(self._postings[term], dtype=np.uint32))
@@ -279,7 +279,7 @@ class WordIndex:
         kept = (lengths, before, after, self._norms, version, expired)
         return Lookup(postings, weights, holders, self._rows, total, *kept)
 
-    def _weight(self, term: int, quiet: float) -> float:
+    def weight(self, term: int, quiet: float) -> float:
         """Rare terms weigh more (inverse document frequency)."""
         holders = self.holders(term)
         rarity = math.log(1.0 + (self._rows - holders + 0.5) / (holders + 0.5))

@@ -41,7 +41,7 @@ class CandidateIndex(Index):
     def __init__(self, dimension: int, corpus: Corpus, counted: Iterable[int]) -> None:
         super().__init__(dimension)
         self._corpus = corpus
-        self.tables[1].statistics = self._frequencies = Frequencies(corpus, counted)
+        self.tables[1].statistics = Frequencies(corpus, counted)
 
     def view(
         self,
@@ -55,11 +55,12 @@ class CandidateIndex(Index):
     ) -> View:
         """See `Index.view`."""
         view = super().view(query, filter, now, quiet, numbers, times, asks_time_only)
-        average = self._corpus.average_words(query, quiet, filter, now, self._frequencies)
+        words = self.tables[1]
+        weights = {term: words.weight(term, quiet) for term in set(query)}
         return replace(
             self._with_true_neighbours(view),
             population=max(1, self._corpus.matching(filter, now)),
-            average_words=average,
+            average_words=self._corpus.average_words(weights, filter, now),
         )
 
     def _with_true_neighbours(self, view: View) -> View:

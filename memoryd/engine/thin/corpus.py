@@ -7,14 +7,14 @@ after a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import anyio
 import numpy as np
 
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.words import Statistics
+from memoryd.engine.index.words import Floats
 from memoryd.queries import Queries
 
 SAMPLE = 512  # memories
@@ -44,19 +44,24 @@ class Corpus:
         allowed = self.index.allowed(filter, now)
         return round(self.rows * float(np.count_nonzero(allowed)) / max(1, len(self.index)))
 
-    def average_words(
-        self, query: Sequence[int], quiet: float, filter: Filter, now: float, known: Statistics
-    ) -> float:
-        """The average word score of the memories that match the filter."""
+    def average_words(self, weights: Mapping[int, float], filter: Filter, now: float) -> float:
+        """The average word score of the memories that match the filter, for a query of these
+        terms. A score is the sum over its terms, so an average is, too."""
+        allowed = self.index.allowed(filter, now)
+        total = sum(weights.values())
+        if not allowed.any() or total <= 0.0:
+            return 0.0
+        sums = (
+            weight * float(self._scores(term)[allowed].mean()) for term, weight in weights.items()
+        )
+        return sum(sums) / total
+
+    def _scores(self, term: int) -> Floats:
+        """By slot, the word scores for a query of one term. Each memory of the sample has one row,
+        and the messages next to it are not in the sample."""
+        alone = np.full(len(self.index), -1, dtype=np.int32)
         words = self.index.tables[1]
-        words.statistics = known
-        try:
-            view = self.index.view(query, filter, now, quiet)
-            scores = view.words.scores()
-        finally:
-            words.statistics = None
-        allowed = np.flatnonzero(view.allowed)
-        return float(scores[view.layout.first[allowed]].mean()) if allowed.size else 0.0
+        return words.look_up([term], alone, alone, 1.0, self.index.changes).scores()
 
     def _holders(self, term: int) -> int:
         return self.index.tables[1].holders(term)

@@ -14,7 +14,7 @@ from memoryd.engine.thin.conditions import conditions_of
 from memoryd.engine.thin.search import CandidateSearch
 from memoryd.engine.thin.working_set import WorkingSet
 from memoryd.errors import NeedsFullIndex
-from memoryd.fields import ALIASES, RELATIONS, SUPERSEDED_BY, handles_of, related_ids
+from memoryd.fields import ALIASES, handles_of, related_ids
 from memoryd.labels import normal_name
 from memoryd.model import Memory, MemoryType
 from memoryd.queries import Conditions, Place, Queries
@@ -91,8 +91,7 @@ class ThinSource(Source):
             naming: list[str] = []
             for start in range(0, len(ids), AT_ONCE):
                 some = tuple(id for id in ids[start : start + AT_ONCE] if "\0" not in id)
-                keys = tuple((key, some) for key in (*RELATIONS, SUPERSEDED_BY))
-                naming += await self._queries.find(Conditions(any_having=keys), MAX_NAMING)
+                naming += await self._queries.find(Conditions(naming=some), MAX_NAMING)
             await self._working_set.load({*ids, *naming})
 
     async def session(self, session_id: str) -> None:
