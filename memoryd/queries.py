@@ -50,9 +50,9 @@ class CandidatesWanted:
 
     vector: NDArray[np.float32] | None
     nearest: int  # memories by meaning
-    # One regular expression for each word, the rarest first; and how many memories of each.
-    words: tuple[str, ...]
-    each: int
+    words: tuple[str, ...]  # a regular expression for each word, the rarest first
+    each: int  # memories that are looked at for each word
+    by_words: int  # memories by words: those with most of the words, and with the rarest
     conditions: Conditions = Conditions()
 
 
@@ -68,8 +68,9 @@ class Candidates:
 class Queries(Protocol):
     """A store that finds memories by itself. Every method may raise StoreOffline."""
 
-    async def find(self, conditions: Conditions, limit: int) -> list[str]:
-        """The ids of memories that meet the conditions, in no particular order."""
+    async def find(self, *asked: Conditions, limit: int) -> list[str]:
+        """The ids of memories that meet one of the conditions, in no particular order: at most
+        `limit` for each of them."""
 
     async def newest(
         self, conditions: Conditions, now: float, after: Place | None, limit: int

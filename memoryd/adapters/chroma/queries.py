@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from heapq import nlargest
 from itertools import combinations
-from math import inf, nextafter
+from math import inf, log, nextafter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,8 +47,9 @@ class RemoteQueries:
         self._chroma = chroma
         self._threads = ThreadPoolExecutor(IN_PARALLEL)
 
-    def find(self, conditions: Conditions, limit: int) -> list[str]:
-        return list(self._get(conditions, limit, [])["ids"])
+    def find(self, asked: Sequence[Conditions], limit: int) -> list[str]:
+        pages = self._threads.map(lambda one: self._get(one, limit, [])["ids"], asked)
+        return list(dict.fromkeys(id for page in pages for id in page))
 
     def newest(
         self, conditions: Conditions, now: float, after: Place | None, limit: int
@@ -83,9 +85,7 @@ class RemoteQueries:
         if wanted.vector is not None and not asked.is_empty:
             # Only the first row of a memory has its metadata, so a filter hides the others.
             near.append(self._threads.submit(self._nearest, wanted, Conditions()))
-        having = [
-            self._threads.submit(self._having, (word,), wanted, asked) for word in wanted.words
-        ]
+        having = [self._threads.submit(self._having, wanted, (word,)) for word in wanted.words]
         total = self._threads.submit(self._chroma.count)
         by_word = [one.result() for one in having]
         common = [
@@ -94,9 +94,10 @@ class RemoteQueries:
             if len(found) >= wanted.each
         ]
         pairs = list(combinations(common, 2))[:PAIRS]
-        both = [self._threads.submit(self._having, pair, wanted, asked) for pair in pairs]
-        groups = [one.result() for one in (*near, *both)]
-        records = self._whole([*by_word, *groups])
+        both = [self._threads.submit(self._having, wanted, pair) for pair in pairs]
+        rows_near = [row for one in near for row in one.result()]
+        best = _best([*by_word, *(one.result() for one in both)], wanted.by_words)
+        records = self._whole(rows_near, best)
         return Candidates(records, tuple(map(len, by_word)), int(total.result()))
 
     def sample(self, count: int) -> tuple[list[Record], int]:
@@ -126,19 +127,19 @@ class RemoteQueries:
         )
         return _rows({key: found[key][0] for key in ("ids", *FIELDS)})
 
-    def _having(
-        self, words: Sequence[str], wanted: CandidatesWanted, conditions: Conditions
-    ) -> list[rows.Row]:
-        """The rows whose text matches all of these regular expressions."""
+    def _having(self, wanted: CandidatesWanted, words: Sequence[str]) -> list[str]:
+        """The ids of memories whose text matches all of these regular expressions."""
         document = _all_of([{"$regex": word} for word in words])
-        where = _where(conditions)
-        asked = {"where": where, "where_document": document, "limit": wanted.each}
-        return _rows(patiently(self._chroma.get, **asked, include=FIELDS))
+        where = _where(wanted.conditions)
+        found = self._chroma.get(
+            where=where, where_document=document, limit=wanted.each, include=[]
+        )
+        return list(found["ids"])
 
-    def _whole(self, groups: Iterable[Sequence[rows.Row]]) -> list[Record]:
-        """The memories that these rows are of."""
-        known = {row.id: row for group in groups for row in group}
-        owners = {str(row.meta.get(rows.OF, row.id)) for row in known.values()}
+    def _whole(self, near: Iterable[rows.Row], ids: Iterable[str]) -> list[Record]:
+        """The memories that these rows are of, and those with these ids."""
+        known = {row.id: row for row in near}
+        owners = {*ids, *(str(row.meta.get(rows.OF, row.id)) for row in known.values())}
         known |= {row.id: row for row in self._fetch(owners - known.keys())}
         parts = {
             id
@@ -173,6 +174,15 @@ def patiently(call: Callable[..., Any], **arguments: Any) -> Any:
                 raise
         time.sleep(PAUSE)
     return call(**arguments)
+
+
+def _best(groups: Sequence[Sequence[str]], most: int) -> list[str]:
+    """The ids that are in the most groups, where a small group counts more."""
+    worth: dict[str, float] = {}
+    for group in groups:
+        for id in group:
+            worth[id] = worth.get(id, 0.0) + 1.0 / log(2 + len(group))
+    return nlargest(most, worth, key=lambda id: worth[id])
 
 
 def _is_after(place: Place, other: Place) -> bool:

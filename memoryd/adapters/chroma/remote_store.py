@@ -13,8 +13,8 @@ class ChromaQueries:
     def __init__(self, store: ChromaStore) -> None:
         self._store = store
 
-    async def find(self, conditions: Conditions, limit: int) -> list[str]:
-        found: list[str] = await self._store.query("find", conditions, limit)
+    async def find(self, *asked: Conditions, limit: int) -> list[str]:
+        found: list[str] = await self._store.query("find", asked, limit)
         return found
 
     async def newest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
@@ -142,7 +143,10 @@ class Search:
             if not words_only:
                 times = asked_times(text, now, self._zone)
             need = SearchNeed(text, words, vector, filter, times, limit, now)
+            began = time.perf_counter()
             index = await parts.source.searched(parts.index, need)
+            if index is not parts.index:
+                timings["candidates"] = time.perf_counter() - began
             # Wait before the view is taken, not after: fewer writes come in between.
             async with turn():
                 now = parts.clock()  # read after all waiting: nothing that expired is returned

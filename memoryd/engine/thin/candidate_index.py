@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Index
+from memoryd.engine.index.relations import Relations
 from memoryd.engine.index.turns import Numbers
 from memoryd.engine.index.view import View
 from memoryd.engine.thin.corpus import Corpus
@@ -19,11 +21,11 @@ NONE = -1
 
 
 class Frequencies:
-    """How often terms occur in the whole collection; see `index.words.Statistics`. For a word that
-    the server has counted, the candidates have all that there are; for others, the sample says."""
+    """How often terms occur in the whole collection; see `index.words.Statistics`. Where the server
+    has not counted a term, the sample says."""
 
-    def __init__(self, corpus: Corpus, counted: Iterable[int]) -> None:
-        self._corpus, self._counted = corpus, set(counted)
+    def __init__(self, corpus: Corpus, counted: Mapping[int, int]) -> None:
+        self._corpus, self._counted = corpus, counted
 
     @property
     def rows(self) -> int:
@@ -31,15 +33,18 @@ class Frequencies:
 
     def holders(self, term: int, known: int) -> int:
         if term in self._counted:
-            return known
+            return max(known, self._counted[term])
         return min(self.rows, max(known, self._corpus.holders(term)))
 
 
 class CandidateIndex(Index):
     """The candidates, with exact vectors and the word statistics of the collection."""
 
-    def __init__(self, dimension: int, corpus: Corpus, counted: Iterable[int]) -> None:
+    def __init__(self, dimension: int, corpus: Corpus, counted: Mapping[int, int]) -> None:
         super().__init__(dimension)
+        # A weak reference: without a cycle the memory is free as soon as the search has ended.
+        this = ref(self)
+        self.relations = Relations(lambda id: index.get(id) if (index := this()) else None)
         self._corpus = corpus
         self.tables[1].statistics = Frequencies(corpus, counted)
 

@@ -66,7 +66,7 @@ class ThinJobs:
         embedding, tried = self._parts.embedding, set[str]()
         while embedding.encoder is not None and embedding.outage.error is None:
             async with self._working_set.operation():
-                found = await self._queries.find(Conditions(pending=True), len(tried) + GROUP)
+                found = await self._queries.find(Conditions(pending=True), limit=len(tried) + GROUP)
                 due = [id for id in found if id not in tried]
                 if not due:
                     break
@@ -86,7 +86,7 @@ class ThinJobs:
     async def _keep_last(self, name: str) -> None:
         """Remove all memories with this name but the one that was written last; see
         `engine.following`."""
-        ids = await self._queries.find(Conditions(name=name), RIVALS)
+        ids = await self._queries.find(Conditions(name=name), limit=RIVALS)
         if len(ids) < 2:
             return
         found = [one for one in await self._parts.store.get(ids) if one.memory.name == name]

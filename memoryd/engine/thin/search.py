@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import anyio.to_thread
-
 from memoryd.engine.index.index import Index
 from memoryd.engine.search import rank
 from memoryd.engine.source import SearchNeed
@@ -20,6 +18,7 @@ from memoryd.engine.thin.conditions import conditions_of
 from memoryd.engine.thin.corpus import Corpora, Corpus
 from memoryd.engine.thin.patterns import WordPattern, patterns
 from memoryd.engine.turn_keys import is_message, order_of
+from memoryd.fair import in_thread
 from memoryd.fields import SUPERSEDED_BY, ids_of
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Record, Store
@@ -27,12 +26,12 @@ from memoryd.queries import Candidates, CandidatesWanted, Conditions, Queries
 from memoryd.settings import SearchSettings
 
 NEAREST, PER_RESULT = 192, 4  # rows by meaning: at least, and for each result that is wanted
-WORDS, EACH = 6, 200  # words that are looked for, and memories of each
+WORDS, EACH = 6, 400  # words that are looked for, and memories that are looked at for each
+BY_WORDS = 250  # memories by words
 COMMON = 0.2  # share of memories with a word from which it is not looked for, if there are others
 FEW = 2  # words that are looked for, however common
 WITH_NEIGHBOURS = 40  # best candidates whose neighbours are read
 SESSIONS = 12  # sessions whose messages are read as neighbours
-MAX_NEIGHBOURS = 400
 
 
 class CandidateSearch:
@@ -59,16 +58,17 @@ class CandidateSearch:
             max(NEAREST, PER_RESULT * need.limit),
             tuple(word.regex for word in words),
             EACH,
+            max(BY_WORDS, PER_RESULT * need.limit),
             conditions,
         )
         found = await self._queries.candidates(wanted)
         self._corpora.notice(found.rows)
-        counted = _counted(words, found) if conditions.is_empty else set()
+        counted = _counted(words, found) if conditions.is_empty else {}
         made = CandidateIndex(self.dimension, corpus, counted)
-        put(made, found.records)
+        await in_thread(put, made, found.records)
         await self.add_superseding(made)
-        best = await anyio.to_thread.run_sync(self._best, made, need)
-        put(made, await self._neighbours(best))
+        best = await in_thread(self._best, made, need)
+        put(made, await self._neighbours(made, best))
         return made
 
     async def add_superseding(self, index: Index) -> None:
@@ -85,7 +85,7 @@ class CandidateSearch:
         found = (index.in_slot(int(slot)) for slot in ranked.slots)
         return [memory for memory in found if memory is not None]
 
-    async def _neighbours(self, memories: Iterable[Memory]) -> list[Record]:
+    async def _neighbours(self, index: Index, memories: Iterable[Memory]) -> list[Record]:
         """The messages before and after these messages."""
         wanted: dict[str, set[int]] = {}
         for memory in memories:
@@ -95,11 +95,14 @@ class CandidateSearch:
             if session in wanted or len(wanted) < SESSIONS:
                 order = order_of(memory)
                 wanted.setdefault(session, set()).update((order - 1, order + 1))
-        ids: list[str] = []
-        for session, orders in wanted.items():
-            said = Conditions(MemoryType.CONVERSATION, session, orders=tuple(sorted(orders)))
-            ids += await self._queries.find(said, MAX_NEIGHBOURS)
-        return await self._store.get(ids) if ids else []
+        if not wanted:
+            return []
+        said = [
+            Conditions(MemoryType.CONVERSATION, session, orders=tuple(sorted(orders)))
+            for session, orders in wanted.items()
+        ]
+        ids = await self._queries.find(*said, limit=2 * WITH_NEIGHBOURS)
+        return await self._store.get([id for id in ids if index.get(id) is None])
 
 
 def put(index: Index, records: Iterable[Record]) -> None:
@@ -117,7 +120,7 @@ def rarest(words: list[WordPattern], corpus: Corpus) -> list[WordPattern]:
     return ordered[: min(WORDS, max(FEW, rare))]
 
 
-def _counted(words: list[WordPattern], found: Candidates) -> set[int]:
-    """The terms of which the candidates have every memory."""
+def _counted(words: list[WordPattern], found: Candidates) -> dict[int, int]:
+    """How many memories have a term, where the server has counted them all."""
     pairs = zip(words, found.counts, strict=True)
-    return {term for word, count in pairs if count < EACH for term in word.terms}
+    return {term: count for word, count in pairs if count < EACH for term in word.terms}

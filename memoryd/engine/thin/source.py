@@ -63,9 +63,8 @@ class ThinSource(Source):
         """The ids of the memories that have a name, or notes that have it as an alias."""
         if not name or "\0" in name:
             return []
-        found = await self._queries.find(Conditions(name=name), MAX_NAMED)
         alias = Conditions(type=MemoryType.FACT, having=((ALIASES, (name,)),))
-        return found + await self._queries.find(alias, MAX_NAMED)
+        return await self._queries.find(Conditions(name=name), alias, limit=MAX_NAMED)
 
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
         memory = wanted()
@@ -84,14 +83,14 @@ class ThinSource(Source):
             return []
         ends = tuple(dict.fromkeys((text[:PART], text[-PART:])))
         asked = Conditions(MemoryType.FACT, memory.session_id, contains=ends)
-        return await self._queries.find(asked, MAX_TWINS)
+        return await self._queries.find(asked, limit=MAX_TWINS)
 
     async def before_drop(self, ids: Sequence[str]) -> None:
         async with self._working_set.operation():
-            naming: list[str] = []
-            for start in range(0, len(ids), AT_ONCE):
-                some = tuple(id for id in ids[start : start + AT_ONCE] if "\0" not in id)
-                naming += await self._queries.find(Conditions(naming=some), MAX_NAMING)
+            known = tuple(id for id in ids if "\0" not in id)
+            some = [known[at : at + AT_ONCE] for at in range(0, len(known), AT_ONCE)]
+            asked = [Conditions(naming=part) for part in some]
+            naming = await self._queries.find(*asked, limit=MAX_NAMING)
             await self._working_set.load({*ids, *naming})
 
     async def session(self, session_id: str) -> None:
@@ -100,7 +99,7 @@ class ThinSource(Source):
         async with self._working_set.operation():
             ids = await self._queries.newest(said, self._parts.clock(), None, count)
             facts = Conditions(MemoryType.FACT, session_id)
-            ids += await self._queries.find(facts, MAX_FACTS)
+            ids += await self._queries.find(facts, limit=MAX_FACTS)
             await self._working_set.load(ids)
             self._drop_window(session_id)
 
@@ -114,7 +113,7 @@ class ThinSource(Source):
         after = None if need.after is None else (-need.after[0][0], need.after[1])
         found = Index(self._search.dimension, exact_limit=0)
         last = await self._read_page(found, need, asked, after)
-        total = await self._queries.find(asked, COUNTED)
+        total = await self._queries.find(asked, limit=COUNTED)
         return found, max(len(total), last)
 
     async def _read_page(
