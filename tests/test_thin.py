@@ -204,6 +204,19 @@ def test_the_window_of_a_session_outlives_the_daemon(fleet: Fleet) -> None:
     assert window() == ["Five."]
 
 
+def test_a_recall_has_messages_facts_and_moments(fleet: Fleet) -> None:
+    thin = fleet.thin
+    for number, text in enumerate(("Is the boiler on?", "Yes, at 60 degrees.", "Thanks.")):
+        role = ("user", "assistant")[number % 2]
+        thin.tool("add_turn", role=role, content=text, session_id="old")
+    stored(thin, "The user prefers tea.", pinned=True)
+    thin.tool("working_memory", content="Repair the pump.")
+    thin.tool("add_turn", role="user", content="Hello.", session_id="new")
+    found = thin.tool("get_context", session_id="new", hint="boiler", form="text")["text"]
+    for text in ("Hello.", "The user prefers tea.", "Repair the pump.", "at 60 degrees"):
+        assert text in found
+
+
 def test_what_needs_all_memories_is_refused(fleet: Fleet) -> None:
     for tool, arguments in (
         ("list_projects", {}),

@@ -20,6 +20,7 @@ from memoryd.engine.models.language import Language
 from memoryd.engine.parts import Parts, lifetimes_of, now_in_zone
 from memoryd.engine.thin.corpus import Corpora
 from memoryd.engine.thin.jobs import ThinJobs
+from memoryd.engine.thin.recall import ThinRecall
 from memoryd.engine.thin.refused import OFFERED, Refused, refusal
 from memoryd.engine.thin.search import CandidateSearch
 from memoryd.engine.thin.source import ThinSource
@@ -42,12 +43,15 @@ class ThinEngine(Engine):
         search = CandidateSearch(parts.store, queries, self._corpora, parts.search, dimension)
         # Without compaction, which looks at whole sessions.
         self._windows = windows = Windows(parts, self._memories, self._updates)
-        parts.source = ThinSource(parts, queries, working_set, search, windows.drop)
+        source = ThinSource(parts, queries, working_set, search, windows.drop)
+        parts.source = source
+        recall = ThinRecall(parts, queries, source, self._memories)
         parts.catch_up = working_set.refresh
         self._jobs = ThinJobs(parts, queries, working_set, self._memories, self._upkeep)
         self._poll_seconds = poll_seconds
         self._scope_operations(working_set, windows)
         self._refuse()
+        self.recall = recall.recall
 
     def _scope_operations(self, working_set: WorkingSet, windows: Windows) -> None:
         """Make every offered operation keep what it has read until its end."""
@@ -88,11 +92,9 @@ class ThinEngine(Engine):
             "map": "The map",
             "notes": "A list of notes",
             "projects": "A list of projects",
-            "recall": "A recall",
             "review": "A review",
             "selection": "Forgetting by a filter",
             "sessions": "A list of sessions",
-            "working_memories": "A working memory",
         }
         for name, what in names.items():
             setattr(self, name, Refused(what))

@@ -16,7 +16,8 @@ OFFERED = frozenset(
         "update_memory",
         "memory_chain",
         "add_turn",
-        "get_context",  # with `window_only`
+        "get_context",
+        "working_memory",
         "clear_context",
         "read_memory",
         "read_memories",

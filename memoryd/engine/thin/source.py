@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from memoryd.engine.filters import Filter
@@ -22,7 +22,7 @@ from memoryd.queries import Conditions, Place, Queries
 MAX_NAMED = 50  # memories with one name; more are leftovers of interrupted writes
 MAX_TWINS = 200  # facts that may be identical
 PART = 100  # characters of both ends of a fact, by which identical ones are found
-MESSAGES = 20  # of a session, besides those of a window
+SPARE_MESSAGES = 20  # of a session, besides those of a window
 MAX_FACTS = 200  # of a session: its record is one of them
 MAX_NAMING = 500  # memories that name one in a relation
 AT_ONCE = 20  # ids in one query for those that name them
@@ -94,14 +94,24 @@ class ThinSource(Source):
             await self._working_set.load({*ids, *naming})
 
     async def session(self, session_id: str) -> None:
-        count = 2 * self._parts.memory.context_window_size + MESSAGES
+        async with self._working_set.operation():
+            await self.messages(
+                session_id, 2 * self._parts.memory.context_window_size + SPARE_MESSAGES
+            )
+            self._drop_window(session_id)
+
+    async def load(self, ids: Iterable[str]) -> None:
+        """Read these memories."""
+        await self._working_set.load(ids)
+
+    async def messages(self, session_id: str, count: int) -> None:
+        """Read the last messages of a session, and its record."""
         said = Conditions(MemoryType.CONVERSATION, session_id)
         async with self._working_set.operation():
             ids = await self._queries.newest(said, self._parts.clock(), None, count)
             facts = Conditions(MemoryType.FACT, session_id)
             ids += await self._queries.find(facts, limit=MAX_FACTS)
             await self._working_set.load(ids)
-            self._drop_window(session_id)
 
     async def searched(self, index: Index, need: SearchNeed) -> Index:
         return await self._search.index(need)
