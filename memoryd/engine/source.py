@@ -61,7 +61,7 @@ class Source:
         `wanted` returns what it is to become."""
 
     async def before_drop(self, ids: Sequence[str]) -> None:
-        """Called before memories are deleted."""
+        """Called before memories are deleted or replaced by an import."""
 
     async def session(self, session_id: str) -> None:
         """Called before the last messages of a session are used."""

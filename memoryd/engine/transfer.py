@@ -114,6 +114,8 @@ class Imports:
         masked = safe != memory
         if masked:  # its vectors were made with the secret
             memory, passages = safe, ()
+        await self._parts.source.before_drop([memory.id])
+        await self._parts.source.before_write(lambda: memory)
         # Before embedding, so that a memory which exists already costs nothing.
         known = with_superseding(self._parts.index, memory)
         if not (found := self._judged(known, overwrite, foreign)).changed:

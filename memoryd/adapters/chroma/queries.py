@@ -15,13 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from heapq import nlargest
 from itertools import combinations
-from math import inf, log, nextafter
+from math import inf, log
 from typing import Any, ClassVar
 
 import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.fields import RELATIONS, SUPERSEDED_BY
+from memoryd.model import MICRO
 from memoryd.ports import Record
 from memoryd.queries import Candidates, CandidatesWanted, Conditions, Place
 
@@ -30,6 +31,7 @@ PAIRS = 3  # of common words, whose memories with both are fetched
 MOST = 2000  # rows of a window of time
 FIRST_WINDOW, GROWTH = 3600.0, 8.0  # seconds, and how much wider each next window is
 NARROWEST, WIDEST = 1e-3, 1e10  # seconds
+ROUNDING = 2e-6  # seconds by which the time of a memory may differ from that of its row
 SAMPLES = 8  # places of a sample
 FIELDS = ["documents", "metadatas", "embeddings"]
 NO_VECTOR = np.zeros(0, dtype=np.float32)
@@ -55,14 +57,16 @@ class RemoteQueries:
         self, conditions: Conditions, now: float, after: Place | None, limit: int
     ) -> list[str]:
         least = -inf if conditions.since is None else conditions.since
-        end = inf if conditions.until is None else conditions.until
+        end = now + WIDEST if conditions.until is None else conditions.until
         if after is not None:
-            end = min(end, nextafter(after[0], inf))  # others may have the same time
-        start = max(least, min(now, nextafter(end, -inf)))
+            end = min(end, after[0] + ROUNDING)  # others may have the same time
+        start = max(least, min(now, end - 2 * ROUNDING))
         width, found = FIRST_WINDOW, list[Place]()
         while True:
-            page = self._created(replace(conditions, since=start, until=end))
-            if len(page) > MOST and NARROWEST < end - start < inf:
+            is_wide = NARROWEST < end - start < inf
+            most = MOST + 1 if is_wide else None  # all of one moment, however many
+            page = self._created(replace(conditions, since=start, until=end), most)
+            if len(page) > MOST and is_wide:
                 width = (end - start) / GROWTH
                 start = end - width
                 continue
@@ -73,11 +77,15 @@ class RemoteQueries:
             end, width = start, width * GROWTH
             start = max(least, end - width if width < WIDEST else -inf)
 
-    def _created(self, conditions: Conditions) -> list[Place]:
-        """When the memories that meet the conditions were created; at most one more than `MOST`."""
-        found = self._get(conditions, MOST + 1, ["metadatas"])
+    def _created(self, conditions: Conditions, limit: int | None) -> list[Place]:
+        """When the memories that meet the conditions were created."""
+        found = self._get(conditions, limit, ["metadatas"])
         pairs = zip(found["ids"], found["metadatas"], strict=True)
-        return [(float(meta[rows.CREATED]), id) for id, meta in pairs if rows.CREATED in meta]
+        return [
+            (round(float(meta[rows.CREATED]), MICRO), id)
+            for id, meta in pairs
+            if rows.CREATED in meta
+        ]
 
     def candidates(self, wanted: CandidatesWanted) -> Candidates:
         asked = wanted.conditions
@@ -153,7 +161,7 @@ class RemoteQueries:
         wanted = list(ids)
         return _rows(patiently(self._chroma.get, ids=wanted, include=FIELDS)) if wanted else []
 
-    def _get(self, conditions: Conditions, limit: int, include: list[str]) -> dict[str, Any]:
+    def _get(self, conditions: Conditions, limit: int | None, include: list[str]) -> dict[str, Any]:
         found: dict[str, Any] = self._chroma.get(
             where=_where(conditions),
             where_document=_document(conditions),

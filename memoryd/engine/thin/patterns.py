@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memoryd.engine.index.terms import CHUNK, DENSE, QUIET, stem, terms
+from memoryd.engine.index.terms import CHUNK, DENSE, QUIET, folded, stem, terms
 
 MAX_PATTERNS = 40  # words of a query that are considered
 WORD = re.compile(r"[^\W_]+")
@@ -28,12 +28,13 @@ ACCENTED = {
     "n": "ñńňņ",
     "o": "òóôõöøōő",
     "r": "řŕ",
-    "s": "śšşș",
+    "s": "śšşșß",
     "t": "ťţțŧ",
     "u": "ùúûüūůűų",
     "y": "ýÿ",
     "z": "źžż",
 }
+S = "[sśšşșß]"  # the pattern of s; ss is written ß as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def patterns(text: str) -> list[WordPattern]:
     """The words of a query, each once, in order. Words such as 'the' are left out, unless there is
     no other."""
     found: dict[str, WordPattern] = {}
-    for chunk in CHUNK.findall(text):
+    for chunk in CHUNK.findall(folded(text)):
         for word in _words(chunk):
             made = WordPattern(_regex(word), frozenset(terms(word)))
             if made.terms:
@@ -74,7 +75,7 @@ def _regex(word: str) -> str:
     if plain.isascii() and plain.isalpha() and len(plain) > 3:
         if plain[-1] in ENDINGS or len(plain) >= LONG:
             plain = plain[:-1]
-    return r"(?i)\b" + "".join(map(_letter, plain))
+    return r"(?i)\b" + "".join(map(_letter, plain)).replace(S + S, S + "{1,2}")
 
 
 def _letter(letter: str) -> str:
