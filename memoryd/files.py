@@ -55,6 +55,20 @@ def open_anew(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_WAIT | NO_LINKS, 0o600)
 
 
+class Handle:
+    """A descriptor that is closed when nobody uses it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+
+
 def read_text(path: Path, *, named: bool = False) -> str:
     """The text of a file; NotAFile if it is not a regular file."""
     with os.fdopen(open_file(path, os.O_RDONLY, named=named), encoding="utf-8") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -240,3 +241,12 @@ def forbid_core_dumps() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def release_free_memory() -> None:
+    """Give memory that was freed back to the system, where the C library can."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)

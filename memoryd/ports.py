@@ -10,15 +10,13 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memoryd.model import Memory
 
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]  # one row per text
-    Arrays = Mapping[str, NDArray[Any]]
-    # Of a snapshot: its array's name, and some rows of it; or "text", and some texts.
-    Piece = tuple[str, NDArray[Any] | Sequence[str]]
 
 Span = tuple[int, int]  # start and end, in characters of the content
 
@@ -132,43 +127,6 @@ class Progress:
 
 ReportProgress = Callable[[Progress], None]  # called with how far the work is
 Watch = Callable[[Progress | None], None]  # gets progress reports; None: finished
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The index as arrays of numbers and one text per memory."""
-
-    about: Mapping[str, object]  # format, model and dimension: used only if all are the same
-    arrays: Arrays
-    texts: Sequence[str]  # "" if erased
-
-    @property
-    def keys(self) -> list[int]:
-        """For each text, the key to erase it by."""
-        return [int(key) for key in self.arrays["key"]]
-
-    def pieces(self) -> Iterator[Piece]:
-        """The snapshot as `SnapshotFile.save` takes it."""
-        yield from self.arrays.items()
-        yield "text", self.texts
-
-
-class SnapshotFile(Protocol):
-    """A file for a snapshot of the index. Derived data: losing it only makes a start slower."""
-
-    def save(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:
-        """Replace the file atomically. The pieces of an array, or of the texts, follow each other;
-        the array `key` comes before the texts. If `pieces` raises, the old file stays. Runs on a
-        thread; `erase` and `clear` may be called meanwhile."""
-
-    def load(self) -> Snapshot | None:
-        """What was saved last; None if nothing was, or if it is damaged."""
-
-    def erase(self, key: int) -> None:
-        """Overwrite one text immediately."""
-
-    def clear(self) -> None:
-        """Remove the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def test_the_text_of_each_setting_is_whole_sentences() -> None:
     wrong = {key: text for key, text in found.items() if not re.match(r"[A-Z].*\.\Z", text, re.S)}
     assert wrong == {}
     exact = found["search.exact_limit"]
-    assert exact.startswith("Passages whose vectors are held in RAM and compared exactly")
+    assert exact.startswith("Passages up to which a search finds exactly what comparing")
 
 
 def test_every_dependency_is_justified() -> None:

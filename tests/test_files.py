@@ -30,7 +30,7 @@ from memoryd.doors.tokens import BadToken, read_token
 from memoryd.errors import ConfigError, InvalidInput, MemorydError, StoreError, UnsafeFiles
 from memoryd.launch.target import may_set_path
 from memoryd.owner import own
-from memoryd.ports import Identity, Seen, Snapshot
+from memoryd.ports import Identity, Seen
 from memoryd.service.manager import write as write_unit
 from memoryd.settings import LogSettings
 from tests.homes import MEMORYD, Home
@@ -145,20 +145,20 @@ def test_a_log_that_is_no_file_is_refused_also_elsewhere(
 # The parts: each file, where nothing looked at the directory before
 
 
-def snapshot() -> Snapshot:
+def save_snapshot(snapshot_file: LocalSnapshotFile) -> None:
     keys = np.array([1], dtype=np.uint64)
-    return Snapshot({"what": "test"}, {"key": keys}, ["text"])
+    snapshot_file.save({"what": "test"}, [("key", keys), ("text", [b"1\ntext"])])
 
 
 def write_snapshot(folder: Path) -> None:
-    LocalSnapshotFile(folder / "index.snapshot").save(snapshot().about, snapshot().pieces())
+    save_snapshot(LocalSnapshotFile(folder / "index.snapshot"))
 
 
 def erase_in_snapshot(folder: Path) -> None:
     """Of a snapshot_file that remembers a file in whose place there is a link now."""
     snapshot_file, place = LocalSnapshotFile(folder / "erased"), folder / "erased"
     moved = place.rename(folder / "link") if place.is_symlink() else None
-    snapshot_file.save(snapshot().about, snapshot().pieces())
+    save_snapshot(snapshot_file)
     if moved:
         moved.replace(place)
     snapshot_file.erase(1)

@@ -1,14 +1,12 @@
 """Counts of all memories: by type, kind, project, source and day. For people who look at them.
 
 The columns are copied on the event loop, which takes microseconds, and counted on a thread. How
-many memories have a value is the length of its posting list; what is not alive is taken off, memory
-by memory, because there are few of these.
+many memories have a value is counted in its posting list.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta, tzinfo
 
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.index.columns import TYPE_CODE, CensusColumns, Mask
-from memoryd.engine.index.index import Entry, Tally
+from memoryd.engine.index.metadata_index import Values as KeyValues
 from memoryd.engine.parts import Parts
 from memoryd.fair import in_thread
 from memoryd.fields import (
@@ -28,7 +26,6 @@ from memoryd.fields import (
     STALE_FILES,
     TAGS,
 )
-from memoryd.metadata import value_key
 from memoryd.model import MemoryType
 
 DAYS = 30
@@ -74,8 +71,7 @@ class _Work:
     """What counting needs, all of one moment."""
 
     columns: CensusColumns
-    tallies: Mapping[str, Tally]
-    entries: Sequence[Entry | None]
+    values: Mapping[str, KeyValues]  # by key
     now: float
     zone: tzinfo | None
 
@@ -97,11 +93,11 @@ class Censuses:
         key = (id(index), index.changes, index.pending)
         if self._kept and self._kept[0] == key and 0 <= now - self._kept[1] < FRESH_SECONDS:
             return self._kept[2]
-        columns, tallies = index.for_census((*NAMED, *MARKED))
+        columns, values = index.for_census((*NAMED, *MARKED))
         sessions = index.sessions()
         sessions |= {record.session_id for record in index.session_records() if record.session_id}
         counts = (len(index.names.notes()), len(sessions), index.pending, index.changes)
-        work = _Work(columns, tallies, index.entries(), now, self._parts.lifetimes.zone)
+        work = _Work(columns, values, now, self._parts.lifetimes.zone)
         made = await in_thread(_counted, work, *counts)
         self._kept = (key, now, made)
         return made
@@ -113,13 +109,14 @@ def _counted(work: _Work, notes: int, sessions: int, pending: int, revision: int
     used: Mask = columns.types != 0
     expired = used & (columns.expires <= now)
     alive = used & ~expired & ~columns.hidden
-    total, gone = int(np.count_nonzero(alive)), _not_alive(work, used & ~alive)
-    marked = {key: sum(work.tallies[key].values()) - sum(gone[key].values()) for key in MARKED}
+    total = int(np.count_nonzero(alive))
+    tallies = {key: values.tally(alive) for key, values in work.values.items()}
+    marked = {key: sum(tallies[key].values()) for key in MARKED}
     past, coming = day_starts(now, work.zone, 1 - DAYS), day_starts(now, work.zone, 0)
     return Census(
         total=total,
         types=_by_type(columns.types[alive]),
-        values={key: _values(work.tallies[key], gone[key], total, key) for key in NAMED},
+        values={key: _values(tallies[key], total, key) for key in NAMED},
         remembered=_days(past, columns.created, columns.types, alive, work.zone),
         expiring=_days(coming, columns.expires, columns.types, alive, work.zone),
         pinned=int(np.count_nonzero(alive & columns.pinned)),
@@ -136,27 +133,10 @@ def _counted(work: _Work, notes: int, sessions: int, pending: int, revision: int
     )
 
 
-def _not_alive(work: _Work, slots: Mask) -> dict[str, Counter[Hashable]]:
-    """By key, the values of memories that have expired or are hidden, as the tallies count them."""
-    found: dict[str, Counter[Hashable]] = {key: Counter() for key in (*NAMED, *MARKED)}
-    for slot in np.flatnonzero(slots).tolist():
-        if (entry := work.entries[slot]) is None:
-            continue
-        for key in found.keys() & entry.memory.metadata.keys():
-            value = entry.memory.metadata[key]
-            items = value if type(value) is list else ()
-            found[key].update({value_key(one) for one in (value, *items)})
-    return found
-
-
-def _values(tally: Tally, gone: Counter[Hashable], total: int, key: str) -> Values:
+def _values(tally: Mapping[Hashable, int], total: int, key: str) -> Values:
     """The texts among the values of a key; and how many memories have none, except for tags, of
     which a memory may have several."""
-    counts = {
-        value: left
-        for value, count in tally.items()
-        if isinstance(value, str) and (left := count - gone[value]) > 0
-    }
+    counts = {value: count for value, count in tally.items() if isinstance(value, str)}
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     none = 0 if key == TAGS else total - sum(counts.values())
     found: list[tuple[str | None, int]] = [*ordered, *([(None, none)] if none > 0 else [])]

@@ -50,7 +50,7 @@ async def commit(parts: Parts, *records: Record) -> None:
     with anyio.CancelScope(shield=True):
         parts.index.tables[0].reserve(sum(len(record.passages) or 1 for record in records))
         if len(records) == 1:
-            known = parts.index.get(records[0].memory.id) is not None
+            known = records[0].memory.id in parts.index
             await parts.store.put(records[0], new=not known)
         else:
             await parts.store.put_all(records)
@@ -91,7 +91,7 @@ async def drop(parts: Parts, ids: list[str]) -> set[str]:
     """Delete memories whose locks the caller holds; the ids that existed."""
     with anyio.CancelScope(shield=True):
         # Asked of the index: a call repeated after a crash of the worker finds nothing to delete.
-        known = {id for id in ids if parts.index.get(id) is not None}
+        known = {id for id in ids if id in parts.index}
         gone = known | await parts.store.delete(ids)
         for number, id in enumerate(ids, start=1):
             parts.index.remove(id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,8 +11,8 @@ import numpy as np
 
 from memoryd.engine.chains import Chains
 from memoryd.engine.filters import Filter
-from memoryd.engine.index.index import Entry
-from memoryd.engine.index.vectors import Floats
+from memoryd.engine.index.entries import Entry
+from memoryd.engine.index.rounded import Floats
 from memoryd.engine.index.view import View
 from memoryd.engine.lifecycle.decay import clock_start, confidence_now, is_deprecated
 from memoryd.engine.lifecycle.uses import Uses
@@ -153,7 +153,7 @@ def covering(markers: list[Mapping[str, Any]], order: int) -> Mapping[str, Any] 
     return next((marker for marker in ends if marker["upto"] >= order), None)
 
 
-def _best(view: View, query: Floats, entries: list[Entry | None]) -> list[tuple[Memory, float]]:
+def _best(view: View, query: Floats, entries: Sequence[Entry | None]) -> list[tuple[Memory, float]]:
     """The nearest memories. Runs on a thread."""
     meaning = np.where(view.allowed, view.signals(query, count=NEAREST).meaning, -1.0)
     top = np.argsort(-meaning, kind="stable")[:NEAREST]

@@ -59,6 +59,7 @@ from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
+from memoryd.index_files import SnapshotFile
 from memoryd.logs import stage
 from memoryd.model import Memory
 from memoryd.ports import (
@@ -73,7 +74,6 @@ from memoryd.ports import (
     NextStore,
     PromptFn,
     Reranker,
-    SnapshotFile,
     Store,
     Watch,
 )
@@ -240,6 +240,7 @@ class Engine:
             "clock_doubt": asdict(doubt) if (doubt := self._upkeep.doubt) else None,
             "sessions": len(self._windows),
             "pending_vectors": index.pending,
+            "search_way": index.search_way,
             "embedding_backend": self._parts.embedding.settings.backend,
             "model": encoder.model if encoder else None,
             "model_trouble": self._parts.embedding.trouble() or None,
@@ -364,8 +365,8 @@ async def run_engine(
     `feed`: what other daemons do to the store, if they share it.
     """
     embedding = Embedding(config.embedding, encoder)
-    exact = config.search.exact_limit if config.store.mode == "embedded" else 0
-    index = Index(dimension, exact_limit=exact)
+    is_local = config.store.mode == "embedded"  # else a Chroma server has the vectors
+    index = Index(dimension, keep_vectors=is_local, exact_limit=config.search.exact_limit)
     snapshots = Snapshots(
         index, snapshot_file or NoSnapshotFile(), {"model": model, "dimension": dimension}
     )

@@ -132,6 +132,11 @@ class Where:
         leaves = (leaf for part in self.others for leaf in _leaves(part))
         return {leaf for leaf in leaves if isinstance(leaf, OneOf)}
 
+    def tested(self) -> set[str]:
+        """The keys of every Field somewhere in `others`."""
+        leaves = (leaf for part in self.others for leaf in _leaves(part))
+        return {leaf.key for leaf in leaves if isinstance(leaf, Field)}
+
 
 def _leaves(condition: Condition) -> Iterator[OneOf | Field]:
     match condition:

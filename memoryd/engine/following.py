@@ -129,7 +129,7 @@ class Following:
     async def _compare_all(self) -> None:
         """Compare all memories of the store with the index."""
         index, offset = self._parts.index, 0
-        left = {memory.id for memory in index}
+        left = set(index.ids())
         changed: set[str] = set()
         while page := await self._feed.listing(offset):
             offset += len(page)

@@ -19,11 +19,12 @@ from typing import Any
 
 import anyio.to_thread
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter, without_records
 from memoryd.engine.filters import Filter
-from memoryd.engine.index.index import Selection
+from memoryd.engine.index.selection import Selection
 from memoryd.engine.lifecycle.decay import confidence_now
 from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.parts import Parts
@@ -52,6 +53,14 @@ ORDERS: dict[str, Callable[[Memory, Uses, float], Key]] = {
     "expiring": lambda memory, uses, now: (_end(memory), -memory.created_at),
     "most_used": lambda memory, uses, now: (-uses.total(memory), -memory.created_at),
     "least_sure": lambda memory, uses, now: (_sure_today(memory, now), -memory.created_at),
+}
+
+
+# Orders whose key begins with a column of the index: only the first memories have to be read.
+COLUMNS: dict[str, Callable[[Selection], NDArray[np.float64]]] = {
+    "newest": lambda selection: -selection.created,
+    "oldest": lambda selection: selection.created,
+    "expiring": lambda selection: selection.expires,
 }
 
 
@@ -89,14 +98,13 @@ class Listing:
         filter = without_records(
             asked_filter(zone, memory_type, session_id, metadata, since, until, pinned)
         )
-        key = self._key(order)
         about = _digest(order, filter, check_metadata(metadata))
         after = None if cursor is None else _place(cursor, about)
-        return await self._page(filter, key, count, after, about, order)
+        return await self._page(filter, order, count, after, about)
 
     async def newest(self, filter: Filter, limit: int) -> tuple[Memory, ...]:
         """The newest that match."""
-        return (await self._page(filter, self._key("newest"), limit)).memories
+        return (await self._page(filter, "newest", limit)).memories
 
     def _key(self, order: object) -> Callable[[Memory], Key]:
         """The sort key of an order. Raises InvalidInput."""
@@ -106,18 +114,20 @@ class Listing:
     async def _page(
         self,
         filter: Filter,
-        key: Callable[[Memory], Key],
+        order: str,
         limit: int,
         after: Place | None = None,
         about: str = "",
-        order: str = "newest",
     ) -> Listed:
+        key, column = self._key(order), COLUMNS.get(order)
         need = ListNeed(filter, order, limit, after, self._parts.clock())
         index, known_total = await self._parts.source.listed(self._parts.index, need)
         async with turn():
             # After the wait for the turn, so that nothing that expired meanwhile is listed.
             selection = index.selection(filter, self._parts.clock())
-            found, total = await anyio.to_thread.run_sync(_first, selection, key, limit + 1, after)
+            found, total = await anyio.to_thread.run_sync(
+                _first, selection, key, column, limit + 1, after
+            )
         page = _fitting(found[:limit])
         more = len(found) > len(page)
         last = (key(page[-1]), page[-1].id) if more else None
@@ -127,16 +137,28 @@ class Listing:
 
 
 def _first(
-    selection: Selection, key: Callable[[Memory], Key], count: int, after: Place | None
+    selection: Selection,
+    key: Callable[[Memory], Key],
+    column: Callable[[Selection], NDArray[np.float64]] | None,
+    count: int,
+    after: Place | None,
 ) -> tuple[list[Memory], int]:
     """The first memories after a place, and how many match in all. Runs on a thread."""
-    slots = np.flatnonzero(selection.mask()).tolist()
-    memories = [entry.memory for slot in slots if (entry := selection.entries[slot])]
+    slots = np.flatnonzero(selection.mask())
+    total = len(slots)
+    if column is not None:
+        values, start = column(selection)[slots], after[0][0] if after else -math.inf
+        left = values >= start
+        slots, values = slots[left], values[left]
+        most = count + int(np.count_nonzero(values == start))  # some of these come before `after`
+        if most < len(slots):
+            slots = slots[values <= np.partition(values, most - 1)[most - 1]]
+    memories = [entry.memory for slot in slots.tolist() if (entry := selection.entries[slot])]
     places = ((key(memory), memory.id) for memory in memories)
-    left = (
+    later = (
         (place, number) for number, place in enumerate(places) if after is None or place > after
     )
-    return [memories[number] for _, number in nsmallest(count, left)], len(memories)
+    return [memories[number] for _, number in nsmallest(count, later)], total
 
 
 def _fitting(memories: list[Memory]) -> list[Memory]:

@@ -250,7 +250,7 @@ class Memories:
                 await self.drop_expired([place.id], asked.created_at)
                 continue
             async with self._parts.locks.hold(lock_keys(place, stored.memory)):
-                if place is not None and self._parts.index.get(place.id) is not place:
+                if place is not None and self._parts.index.get(place.id) != place:
                     continue  # changed or forgotten while we waited: try again
                 if place is None or not identical(stored.memory, place):
                     now = asked.created_at

@@ -43,7 +43,7 @@ class Rescue:
         return made
 
     async def _pages(self) -> AsyncIterator[list[Record]]:
-        ids = [memory.id for memory in self._parts.index]
+        ids = self._parts.index.ids()
         for start in range(0, len(ids), PAGE):
             page = await self._records(ids[start : start + PAGE])
             self._written += [record.memory.id for record in page]
@@ -51,9 +51,9 @@ class Rescue:
 
     async def _records(self, ids: list[str]) -> list[Record]:
         index = self._parts.index
-        if index.exact:
-            return [record for id in ids if (record := index.record(id)) is not None]
-        read = {record.memory.id: record for record in await self._read(ids)}
+        known = {id: record for id in ids if (record := index.record(id)) is not None}
+        missing = [id for id in ids if id not in known]
+        read = known | {record.memory.id: record for record in await self._read(missing)}
         page: list[Record] = []
         for id in ids:
             memory, record = index.get(id), read.get(id)
@@ -67,7 +67,7 @@ class Rescue:
 
     async def _read(self, ids: list[str]) -> list[Record]:
         """The records that the store can still read; after the first failure none."""
-        if self._can_read:
+        if ids and self._can_read:
             try:
                 return await self._parts.store.get(ids)
             except StoreError:

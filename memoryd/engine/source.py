@@ -16,7 +16,7 @@ from memoryd.model import Memory
 
 if TYPE_CHECKING:
     from memoryd.engine.index.index import Index
-    from memoryd.engine.index.vectors import Floats
+    from memoryd.engine.index.rounded import Floats
     from memoryd.engine.search.dates import AskedTimes
 
 Place = tuple[tuple[float, ...], str]  # in a list: sort key and id

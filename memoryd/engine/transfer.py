@@ -287,15 +287,16 @@ class Exporter:
         encoder = self._parts.embedding.encoder
         if begins is None or not self._ids:
             self._encoder = encoder
-            self._ids = sorted(memory.id for memory in self._parts.index)
+            self._ids = sorted(self._parts.index.ids())
         start = bisect_right(self._ids, begins) if begins else 0
         ids, last = self._take(start, filter)
         if last is None:
             self._ids = []
-        found = [self._parts.index.record(id) for id in ids]
-        records = [record for record in found if record is not None]
-        if not self._parts.index.exact:  # the vectors are not in RAM
-            records = sorted(await self._parts.store.get(ids), key=lambda r: r.memory.id)
+        found = {id: self._parts.index.record(id) for id in ids}
+        records = [record for record in found.values() if record is not None]
+        if missing := [id for id, record in found.items() if record is None]:
+            records += await self._parts.store.get(missing)  # only the store has their vectors
+            records.sort(key=lambda record: record.memory.id)
         if encoder is not self._encoder:  # vectors of one export are all of one model
             records = [Record(record.memory) for record in records]
         return Exported(

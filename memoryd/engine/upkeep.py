@@ -80,8 +80,8 @@ class Upkeep:
         await self._guard.believed_now()
 
     def _newest_memory(self, now: float) -> float | None:
-        made = (memory.created_at for memory in self._parts.index)
-        return max((at for at in made if at <= now), default=None)
+        made = self._parts.index.created()
+        return float(made[made <= now].max()) if (made <= now).any() else None
 
     async def cleanup_expired(self, now: float | None = None) -> int:
         """Delete all memories that expired by `now`, batch by batch; how many."""
@@ -189,7 +189,7 @@ class Upkeep:
 
     def _is_settled(self) -> bool:
         """Whether the oldest memory is older than `SETTLED`."""
-        oldest = min((memory.created_at for memory in self._parts.index), default=math.inf)
+        oldest = float(self._parts.index.created().min(initial=math.inf))
         return oldest < self._parts.clock() - SETTLED
 
     async def all_backups(self) -> tuple[Path, list[Backup]]:

@@ -247,4 +247,5 @@ def test_the_index_finds_what_a_look_at_each_memory_finds(
     assert [bool(one) for one in found] == [naive(filter, metadata) for metadata in each]
     for n in range(len(each)):  # posting lists are emptied again
         index.remove(str(n))
-    assert index._columns._metadata == {}
+    posted = index._columns.metadata
+    assert (posted._whole, posted._items) == ({}, {})

@@ -8,64 +8,51 @@ result was freed or reused meanwhile, it starts again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from memoryd.engine.filters import MISSING, Condition, Field, Filter, OneOf, combined
-from memoryd.engine.index.columns import CensusColumns, Columns, Mask
-from memoryd.engine.index.names import Names
-from memoryd.engine.index.passages import RowTerms, row_terms, spans_of, terms_of
-from memoryd.engine.index.relations import Relations
-from memoryd.engine.index.slot_versions import SlotVersions
-from memoryd.engine.index.turns import Speakers, Turns
-from memoryd.engine.index.vectors import VectorTable
+from memoryd.engine.filters import Filter
+from memoryd.engine.index.columns import CensusColumns, Mask
+from memoryd.engine.index.entries import Entries, EntriesView, Entry
+from memoryd.engine.index.metadata_index import Values
+from memoryd.engine.index.selection import Selection
+from memoryd.engine.index.tables import IndexTables
 from memoryd.engine.index.view import Layout, View
-from memoryd.engine.index.words import WordIndex
-from memoryd.fields import SUPERSEDES, ids_of, seq_of
-from memoryd.model import Memory, MemoryType, who
-from memoryd.ports import Passage, Record, Span
-
-Tally = dict[Hashable, int]  # by `value_key`, how many slots have the value
+from memoryd.fields import seq_of
+from memoryd.model import Memory, MemoryType
+from memoryd.ports import Passage, Record
 
 
-@dataclass(slots=True)
-class Entry:
-    """A memory with its rows: one per passage, or one for all of it without vectors."""
-
-    memory: Memory
-    rows: list[int]
-    spans: list[Span]
-    revision: int
-
-
-class Index:
+class Index(IndexTables):
     """Memories in numbered slots; look-up by id, name and fact; views for searches."""
 
-    def __init__(self, dimension: int, *, exact_limit: int = 250_000) -> None:
-        self._entries: list[Entry | None] = []
-        self._free: list[int] = []
-        self._columns = Columns()
-        self._exact_limit = exact_limit  # rows whose vectors are kept in RAM
-        self._vectors = VectorTable(dimension, keep=exact_limit > 0)
-        self._words = WordIndex()
-        self._turns = Turns()
-        self._speakers = Speakers()
-        self.relations = Relations(self.get)
-        self._pending: set[int] = set()  # slots of memories without a vector
-        self._ids: dict[str, int] = {}
-        self.names = Names()
-        self._facts: dict[bytes, set[int]] = {}
-        self.slot_versions: SlotVersions[Entry] = SlotVersions()
+    def __init__(
+        self, dimension: int, *, keep_vectors: bool = True, exact_limit: int = 250_000
+    ) -> None:
+        super().__init__(dimension, keep_vectors=keep_vectors)
+        self._exact_limit = exact_limit  # rows up to which a search is exact
         self._layout: Layout | None = None
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def __iter__(self) -> Iterator[Memory]:
-        return (entry.memory for entry in self._entries if entry is not None)
+        """Reads every memory: use `ids` where that is enough."""
+        found = (self.in_slot(slot) for slot in list(self._ids.values()))
+        return (memory for memory in found if memory is not None)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._ids
+
+    def ids(self) -> list[str]:
+        """The ids of all memories."""
+        return list(self._ids)
+
+    def ids_in(self, slots: Iterable[int]) -> list[str]:
+        """The ids of the memories in these slots."""
+        return [id for slot in slots if (id := self._by_slot[slot])]
 
     @property
     def changes(self) -> int:
@@ -89,18 +76,27 @@ class Index:
         return self._ids.get(id) in self._pending
 
     @property
-    def exact(self) -> bool:
-        """Whether every vector is in RAM."""
+    def has_vectors(self) -> bool:
+        """Whether it has the vectors; with a Chroma server only that has them."""
         return self._vectors.keep
 
-    def get(self, id: str) -> Memory | None:
-        return self.in_slot(self._ids.get(id))
+    @property
+    def is_exact(self) -> bool:
+        """Whether a search compares every vector that could be among the best exactly."""
+        return self._vectors.keep and len(self._vectors) <= self._exact_limit
+
+    @property
+    def search_way(self) -> str:
+        """How a search finds what means the same: by exact vectors, by rounded ones with the best
+        compared exactly, or by asking the Chroma server."""
+        if not self.has_vectors:
+            return "server"
+        return "exact" if self.is_exact else "rounded"
 
     def revision(self, id: str) -> int | None:
         """The number of the last write of a memory; None if there is none."""
         slot = self._ids.get(id)
-        entry = None if slot is None else self._entries[slot]
-        return None if entry is None else entry.revision
+        return None if slot is None else int(self._columns["revision"][slot])
 
     def named(self, name: str) -> Memory | None:
         """The note with this name or alias, else the newest memory with exactly this name."""
@@ -121,17 +117,25 @@ class Index:
 
     def facts(self, content: str, session_id: str | None) -> list[Memory]:
         """The facts with exactly this content in this session; they may differ in name."""
-        return self._memories(sorted(self._facts.get(fact_key(content, session_id), ())))
+        found = self._memories(self._columns.matching_facts(content, session_id))
+        return [fact for fact in found if fact.content.strip() == content.strip()]
 
     def record(self, id: str) -> Record | None:
-        """The memory with its vectors, as stored; None if unknown, or if vectors are not in RAM."""
+        """The memory with its vectors, as stored; None if unknown, or if the vectors cannot be
+        read here."""
         slot = self._ids.get(id)
-        entry = None if slot is None else self._entries[slot]
+        entry = None if slot is None else self._entries.get(slot)
         if slot is None or entry is None or not self._vectors.keep:
             return None
         if slot in self._pending:
             return Record(entry.memory, revision=entry.revision)
-        vectors = [self._vectors.get(row) for row in entry.rows]
+        try:
+            vectors = list(self._vectors.rows(np.array(entry.rows, dtype=np.int64)))
+        except OSError:
+            return None
+        self._vectors.round_new_rows()
+        if not all(map(self._vectors.agrees, entry.rows, vectors)):
+            return None
         passages = tuple(Passage(s, v) for s, v in zip(entry.spans, vectors, strict=True))
         return Record(entry.memory, passages, entry.revision)
 
@@ -139,11 +143,29 @@ class Index:
         """How many memories of each type are alive, and when the next of them expires."""
         return self._columns.census(now)
 
-    def for_census(self, keys: Iterable[str]) -> tuple[CensusColumns, dict[str, Tally]]:
-        """What counting all memories on a thread needs: columns by slot, and for each of these
-        metadata keys how many slots have each value."""
-        tallies = {key: self._columns.tally(key) for key in keys}
-        return self._columns.for_census(len(self._entries)), tallies
+    def for_census(self, keys: Iterable[str]) -> tuple[CensusColumns, dict[str, Values]]:
+        """What counting all memories on a thread needs: columns by slot, and the values of these
+        metadata keys."""
+        values = {key: self._values(key) for key in keys}
+        return self._columns.for_census(len(self._by_slot)), values
+
+    def created(self) -> NDArray[np.float64]:
+        """When each memory was created, in no particular order."""
+        created: NDArray[np.float64] = self._columns["created"][self._columns["type"] != 0]
+        return created
+
+    def handles(self, now: float) -> tuple[list[tuple[float, str]], list[str]]:
+        """The time of creation and the id of each memory that is alive, and the names of those that
+        have one."""
+        slots = np.flatnonzero(self.allowed(Filter(), now))
+        created = self._columns["created"][slots].tolist()
+        ids = zip(created, self.ids_in(slots.tolist()), strict=True)
+        return list(ids), self.names.names_of(set(slots.tolist()))
+
+    def superseded(self, id: str) -> float:
+        """Until when a memory is superseded; 0 if it is not, or not there."""
+        slot = self._ids.get(id)
+        return 0.0 if slot is None else float(self._columns["superseded"][slot])
 
     def of_session(self, session_id: str, type: MemoryType) -> list[Memory]:
         """The memories of a session, in no particular order."""
@@ -170,79 +192,6 @@ class Index:
         """Every session with a message."""
         return self._turns.sessions()
 
-    def put(self, record: Record, terms: RowTerms | None = None) -> None:
-        """Insert or replace a memory. `terms`: of its rows, if the caller has computed them."""
-        memory = record.memory
-        terms = row_terms(record) if terms is None else terms
-        self.remove(memory.id)
-        slot = self._slot()
-        if len(self._vectors) >= self._exact_limit:
-            self._vectors.drop_vectors()  # from here on candidates come from the store
-        rows = self._vectors.add([p.vector for p in record.passages] or [None], slot)
-        for row, words in zip(rows, terms, strict=True):
-            self._words.put(row, words)
-        entry = Entry(memory, rows, spans_of(record), record.revision)
-        self._enter(slot, entry, pending=not record.passages)
-
-    def restore(self, entries: Sequence[Entry], pending: Sequence[bool]) -> Iterator[int]:
-        """Add memories whose rows are restored already; yields after each, for pauses."""
-        for slot, (entry, waits) in enumerate(zip(entries, pending, strict=True)):
-            self._entries.append(None)
-            self._enter(slot, entry, pending=waits)
-            yield slot
-
-    @property
-    def tables(self) -> tuple[VectorTable, WordIndex]:
-        """The tables of vectors and words, for commits and snapshots."""
-        return self._vectors, self._words
-
-    def _enter(self, slot: int, entry: Entry, *, pending: bool) -> None:
-        memory, rows = entry.memory, entry.rows
-        self.slot_versions.touch(slot, self._entries[slot])
-        self._entries[slot] = entry
-        if pending:
-            self._pending.add(slot)
-        self._columns.set(slot, memory, rows)
-        self._turns.put(slot, memory, rows)
-        self._speakers.put(slot, who(memory))
-        self._ids[memory.id] = slot
-        self.names.put(slot, memory)
-        self.relations.put(memory)
-        self._settle_superseded(memory.id, *ids_of(memory, SUPERSEDES))
-        if memory.type is MemoryType.FACT:
-            self._facts.setdefault(fact_key(memory.content, memory.session_id), set()).add(slot)
-
-    def remove(self, id: str) -> bool:
-        """Remove a memory and everything derived from it; false if it was not there."""
-        slot = self._ids.pop(id, None)
-        entry = self._entries[slot] if slot is not None else None
-        if slot is None or entry is None:
-            return False
-        memory = entry.memory
-        self.slot_versions.touch(slot, entry)
-        for row, words in zip(entry.rows, terms_of(memory, entry.spans), strict=True):
-            self._words.remove(row, words)
-        self._turns.remove(slot, memory)
-        self._speakers.remove(slot, who(memory))
-        self._vectors.remove(entry.rows)
-        self._pending.discard(slot)
-        self._columns.clear(slot, memory)
-        self.relations.remove(memory)
-        self._settle_superseded(*ids_of(memory, SUPERSEDES))
-        self.names.remove(slot, memory)
-        key = fact_key(memory.content, memory.session_id)
-        self._facts.get(key, set()).discard(slot)
-        if not self._facts.get(key, True):
-            del self._facts[key]
-        self._entries[slot] = None
-        self._free.append(slot)
-        return True
-
-    def _settle_superseded(self, *ids: str) -> None:
-        for id in ids:
-            if (slot := self._ids.get(id)) is not None:
-                self._columns.superseded(slot, self.relations.superseded_until(id))
-
     def view(
         self,
         query: Sequence[int],
@@ -267,24 +216,46 @@ class Index:
         in_time = self._columns.created_within(times)[: len(allowed)] & allowed if times else None
         numbered = self._words.has_rare(numbers)
         return View(
-            self._layout, allowed, meant, words, self._vectors, numbered, in_time, asks_time_only
+            self._layout,
+            allowed,
+            meant,
+            words,
+            self._vectors,
+            numbered,
+            in_time,
+            asks_time_only,
+            self.is_exact,
         )
 
     def allowed(self, filter: Filter, now: float) -> Mask:
         """By slot, which memories are alive and match the filter, except for its `others`."""
-        allowed = self._columns.allowed(filter, now)[: len(self._entries)]
+        allowed = self._columns.allowed(filter, now)[: len(self._by_slot)]
         allowed[[self._ids[id] for id in filter.without if id in self._ids]] = False
         return allowed
 
     def selection(self, filter: Filter, now: float) -> Selection:
         """The memories that are alive and match the filter; `Selection.mask` says which."""
-        size = len(self._entries)
+        size = len(self._by_slot)
         posted = {one: self._columns.having(one)[:size] for one in filter.where.posted()}
-        return Selection(self.entries(), self.allowed(filter, now), filter.where.others, posted)
+        values = {key: self._values(key) for key in filter.where.tested()}
+        allowed = self.allowed(filter, now)
+        times = (self._columns[name][:size].copy() for name in ("created", "expires"))
+        return Selection(self.entries(), allowed, filter.where.others, posted, values, *times)
+
+    def _values(self, key: str) -> Values:
+        return self._columns.metadata.values(key, self._read_in_slot(self._entries.copy()))
+
+    @staticmethod
+    def _read_in_slot(entries: Entries) -> Callable[[int], Memory | None]:
+        def read(slot: int) -> Memory | None:
+            entry = entries.get(slot)
+            return None if entry is None else entry.memory
+
+        return read
 
     def _make_layout(self) -> Layout:
         self._vectors.round_new_rows()
-        slots = len(self._entries)
+        slots = len(self._by_slot)
         before, after = self._turns.of_slots(slots)
         return Layout(
             version=self.changes,
@@ -297,24 +268,25 @@ class Index:
             speakers=self._speakers.codes(slots),
         )
 
-    def entries(self) -> list[Entry | None]:
-        """A copy of the entries, by slot."""
-        return self._entries.copy()
+    def entries(self) -> EntriesView:
+        """The entries of this moment, by slot."""
+        is_used = self._columns["type"][: len(self._by_slot)] != 0
+        return EntriesView(self._entries.copy(), is_used)
 
     def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
         """The entry that the view saw in a slot, and whether it is unchanged. None: the memory was
         removed, or the old entry is no longer kept."""
         version = int(view.layout.slot_versions[slot])
         if self.slot_versions.is_current(slot, version):
-            return self._entries[slot], True
+            return (self._entries.get(slot) if self._by_slot[slot] else None), True
         replaced = self.slot_versions.replaced(slot, version)
         return (replaced if replaced and replaced.memory.id in self._ids else None), False
 
     def vector_bytes(self, id: str) -> int:
         """Bytes of the vectors of a memory."""
         slot = self._ids.get(id)
-        entry = None if slot is None else self._entries[slot]
-        return 0 if entry is None else 4 * self._vectors.dimension * len(entry.rows)
+        count = 0 if slot is None else int(self._columns["rows"][slot])
+        return 4 * self._vectors.dimension * count
 
     def slot(self, id: str) -> int | None:
         """The slot of a memory; None if there is none."""
@@ -322,50 +294,3 @@ class Index:
 
     def _memories(self, slots: Iterable[int]) -> list[Memory]:
         return [memory for slot in slots if (memory := self.in_slot(slot))]
-
-    def in_slot(self, slot: int | None) -> Memory | None:
-        """The memory in a slot; None if it is free."""
-        entry = None if slot is None else self._entries[slot]
-        return None if entry is None else entry.memory
-
-    def _slot(self) -> int:
-        if self._free:
-            return self._free.pop()
-        self._entries.append(None)
-        return len(self._entries) - 1
-
-
-def fact_key(content: str, session_id: str | None) -> bytes:
-    """A key that is equal for identical facts."""
-    return blake2b(f"{session_id or ''}\0{content.strip()}".encode(), digest_size=16).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a filter needs of the index, all of one moment; by slot."""
-
-    entries: Sequence[Entry | None]
-    allowed: Mask
-    others: Sequence[Condition]
-    posted: Mapping[OneOf, Mask]
-
-    def mask(self) -> Mask:
-        """What matches. It may look at every memory, so run it on a thread."""
-        found = self.allowed.copy()
-        for condition in self.others:
-            found &= combined(condition, self._leaf)
-        return found
-
-    def _leaf(self, leaf: OneOf | Field) -> Mask:
-        if isinstance(leaf, OneOf):
-            return self.posted[leaf]
-        key, holds, found = leaf.key, leaf.holds, np.zeros_like(self.allowed)
-        matching = [
-            slot
-            for slot in np.flatnonzero(self.allowed).tolist()
-            if (entry := self.entries[slot])
-            and (value := entry.memory.metadata.get(key, MISSING)) is not MISSING
-            and holds(value)
-        ]
-        found[matching] = True
-        return found

@@ -18,6 +18,7 @@ class Names:
         self._newest: dict[str, int] = {}  # the newest memory with a name
         self._older: dict[str, list[int]] = {}  # others with it, older first
         self._folded: dict[str, list[int]] = {}  # by folded name or alias
+        self._of: dict[int, tuple[str, set[str]]] = {}  # by slot: its name, and what is folded
         self._notes: set[int] = set()
         self.last_seq = 0  # the highest of any note so far
 
@@ -27,17 +28,20 @@ class Names:
         if (before := self._newest.get(memory.name)) is not None:
             self._older.setdefault(memory.name, []).append(before)
         self._newest[memory.name] = slot
-        for handle in {folded_name(handle) for handle in handles_of(memory)}:
+        handles = {folded_name(handle) for handle in handles_of(memory)}
+        for handle in handles:
             self._folded.setdefault(handle, []).append(slot)
+        self._of[slot] = (memory.name, handles)
         if is_note(memory):
             self._notes.add(slot)
             self.last_seq = max(self.last_seq, seq_of(memory))
 
-    def remove(self, slot: int, memory: Memory) -> None:
-        if memory.name is None:
+    def remove(self, slot: int) -> None:
+        if slot not in self._of:
             return
-        self._release(memory.name, slot)
-        for handle in {folded_name(handle) for handle in handles_of(memory)}:
+        name, handles = self._of.pop(slot)
+        self._release(name, slot)
+        for handle in handles:
             self._folded[handle].remove(slot)
             if not self._folded[handle]:
                 del self._folded[handle]
@@ -69,6 +73,10 @@ class Names:
     def repeated(self) -> list[str]:
         """The names that several memories have."""
         return list(self._older)
+
+    def names_of(self, slots: set[int]) -> list[str]:
+        """The names of those of these slots that have one."""
+        return [name for slot, (name, _) in self._of.items() if slot in slots]
 
     def notes(self) -> set[int]:
         """The slots of all notes."""

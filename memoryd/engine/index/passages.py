@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memoryd.engine.index.speakers import speaker_of
 from memoryd.engine.index.terms import terms
-from memoryd.engine.index.turns import speaker_of
 from memoryd.fields import words_of
 from memoryd.model import Memory
 from memoryd.ports import Record, Span

@@ -23,16 +23,22 @@ class Relations:
         """`get`: the memory with an id, if it is in the index."""
         self._get = get
         self._naming: dict[str, set[str]] = {}
+        self._named: dict[str, tuple[list[str], list[str]]] = {}  # by id: all, and superseded ones
 
     def put(self, memory: Memory) -> None:
-        for id in related_ids(memory):
+        if related := list(related_ids(memory)):
+            self._named[memory.id] = (related, list(ids_of(memory, SUPERSEDES)))
+        for id in related:
             self._naming.setdefault(id, set()).add(memory.id)
 
-    def remove(self, memory: Memory) -> None:
-        for id in related_ids(memory):
-            self._naming[id].discard(memory.id)
+    def remove(self, memory_id: str) -> list[str]:
+        """Forget which memories one names; the ids of those that it supersedes."""
+        related, superseded = self._named.pop(memory_id, ([], []))
+        for id in related:
+            self._naming[id].discard(memory_id)
             if not self._naming[id]:
                 del self._naming[id]
+        return superseded
 
     def naming(self, ids: Iterable[str]) -> set[str]:
         """The ids of other memories that name one of `ids` in a relation."""

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from memoryd.engine.index.turns import GrowingArray, Numbers
+import numpy as np
+
+from memoryd.engine.index.growing_array import GrowingArray, Numbers
 
 MAX_REPLACED = 1024  # replaced entries that are kept while a search runs
 Held = TypeVar("Held")
@@ -29,6 +31,16 @@ class SlotVersions(Generic[Held]):
                 del self._replaced[next(iter(self._replaced))]
         self.changes += 1
         self._versions.set(slot, self.changes & 0x7FFFFFFF)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether replaced entries are kept."""
+        return self._watchers > 0
+
+    def restore(self, count: int) -> None:
+        """Begin with this many slots."""
+        self.changes = count
+        self._versions.restore(np.arange(1, count + 1, dtype=np.int32))
 
     def first(self, count: int) -> Numbers:
         """A copy of the versions of the first `count` slots."""

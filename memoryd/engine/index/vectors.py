@@ -1,109 +1,260 @@
-"""Vectors in RAM, compared exactly; and rounded to bytes, for a fast first pass over all of them.
+"""The vectors of all memories: rounded to bytes in RAM, exact in a file.
+
+A search compares the rounded vectors of all rows, and exactly the few that can be among the best
+(see `View`). Rows written since the last snapshot have their exact vectors in RAM; a snapshot
+writes them to the file and drops them here.
 
 Rows live in blocks of fixed size, so that growth never copies: a copy of a hundred megabytes
-would stall the event loop. A freed row is zeroed and reused. A scan runs on one thread (a second
-one gained nothing: memory bandwidth is the bound) while writes go on; the caller drops hits whose
-owner changed (see `Index`). Without `keep` the table only numbers the rows: above a configured size
-candidates come from the store instead.
+would stall the event loop. A freed row is zeroed and reused; a row that a snapshot uses is reused
+only when a newer one is complete. A scan runs on one thread (a second one gained nothing: memory
+bandwidth is the bound) while writes go on; the caller drops hits whose owner changed (see `Index`).
+Without `keep` the table only numbers the rows: with a Chroma server, candidates come from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-import numkong
 import numpy as np
 from numpy.typing import NDArray
+
+from memoryd.engine.index.rounded import Floats, Rounded
+
+if TYPE_CHECKING:
+    from memoryd.index_files import VectorFile
 
 BLOCK = 8192
 FREE = -1
 SPARSE = 3  # compare wanted rows only if fewer than one in this many is wanted
 SPARSE_ROUNDED = 2  # the same for rounded rows, which are faster to pick
+WRITTEN_AT_ONCE = 1024  # rows that are written to the file at once
 
-Floats = NDArray[np.float32]
 Owners = NDArray[np.int32]
+Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-MAX_INT8 = 127
-ROUNDING = 1e-6  # error of float32 arithmetic, added to the bound
+Runs = list[tuple[int, int]]  # first row and length
 
 
 class VectorTable:
-    """Rows of one dimension, each owned by a slot."""
+    """Rows of one dimension, each owned by a slot. The rows of one memory follow each other."""
 
     def __init__(self, dimension: int, *, keep: bool = True) -> None:
         self.dimension = dimension
         self.keep = keep
-        self._blocks: list[Floats] = []
+        self._blocks: list[Floats | None] = []  # None: in the file
+        self._recent: dict[int, Floats] = {}  # rows of such blocks that are newer than the file
+        self._file: VectorFile | None = None
         self._rounded: list[Rounded] = []
         self._unrounded: list[int] = []  # rows whose vector is not rounded yet
         self._owner = np.full(BLOCK, FREE, dtype=np.int32)
-        self._free: list[int] = []
+        self._free = FreeRuns()
+        self._held: Runs = []  # free, but used by the last snapshot
         self._used = 0  # rows ever allocated
 
     def __len__(self) -> int:
         """How many rows were ever in use at the same time."""
         return self._used
 
+    @property
+    def is_in_ram(self) -> bool:
+        """Whether all exact vectors are in RAM."""
+        return self._file is None
+
     def add(self, vectors: Sequence[Floats | None], owner: int) -> list[int]:
         """Store the vectors for a slot; their rows. None: a row without a vector."""
-        rows = [self._row() for _ in vectors]
-        for row, vector in zip(rows, vectors, strict=True):
-            if vector is not None and self.keep:
-                self._blocks[row // BLOCK][row % BLOCK] = vector
+        first = self._take(len(vectors))
+        for row, vector in enumerate(vectors, start=first):
+            if self.keep:
+                self._set(row, vector)
                 self._unrounded.append(row)
             self._owner[row] = owner
-        return rows
+        return list(range(first, first + len(vectors)))
+
+    def _set(self, row: int, vector: Floats | None) -> None:
+        block = self._blocks[row // BLOCK]
+        if block is not None:
+            block[row % BLOCK] = 0.0 if vector is None else vector
+        elif vector is None:
+            self._recent[row] = np.zeros(self.dimension, dtype=np.float32)
+        else:
+            self._recent[row] = np.array(vector, dtype=np.float32)
 
     def reserve(self, count: int) -> None:
         """Allocate room for `count` more rows. Raises MemoryError, with nothing changed."""
-        while self.keep and self._used + count - len(self._free) > len(self._blocks) * BLOCK:
+        while self.keep and self._used + count > len(self._blocks) * BLOCK:
             self._grow()
 
-    def remove(self, rows: Sequence[int]) -> None:
-        """Zero and free the rows."""
+    def remove(self, rows: Sequence[int], *, hold: bool = False) -> None:
+        """Zero and free the rows. `hold`: the last snapshot uses them."""
         for row in rows:
             if self.keep:
-                self._blocks[row // BLOCK][row % BLOCK] = 0.0
-                self._rounded[row // BLOCK].blank(row % BLOCK)
+                self._blank(row)
             self._owner[row] = FREE
-            self._free.append(row)
+        run = (rows[0], len(rows))
+        if hold:
+            self._held.append(run)
+        else:
+            self._free.add(*run)
 
-    def restore(self, vectors: Floats, owners: Owners) -> None:
-        """Fill an empty table with these rows, in order."""
+    def _blank(self, row: int) -> None:
+        self._rounded[row // BLOCK].blank(row % BLOCK)
+        block = self._blocks[row // BLOCK]
+        if block is not None:
+            block[row % BLOCK] = 0.0
+            return
+        self._recent.pop(row, None)
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # numbers only, and the next snapshot drops them
+                self._file.blank(row)
+
+    # Snapshots
+
+    def restore(self, owners: Owners, rounded: Rounded | None, file: VectorFile | None) -> None:
+        """Fill an empty table with these rows, whose exact vectors are in the file."""
         self._used = len(owners)
         self._owner = np.append(owners, np.full(BLOCK, FREE, dtype=np.int32))
-        for start in range(0, len(vectors) if self.keep else 0, BLOCK):
-            part = vectors[start : start + BLOCK]
-            self._grow()
-            self._blocks[-1][: len(part)] = part
-            self._rounded[-1].put(slice(len(part)), part)
+        self._free = FreeRuns.of(owners)
+        if rounded is None or not self.keep:
+            return
+        self._file = file
+        for start in range(0, len(owners), BLOCK):
+            part = rounded.part(start, start + BLOCK)
+            self._rounded.append(part if len(part.values) == BLOCK else part.padded(BLOCK))
+            self._blocks.append(None)
+
+    def hold(self) -> Runs:
+        """The rows that were free but held until now: free once the snapshot that begins now is
+        complete."""
+        held, self._held = self._held, []
+        return held
+
+    def held_on(self, runs: Runs) -> None:
+        """The snapshot was not completed: hold them on."""
+        self._held += runs
+
+    def write(self, file: VectorFile, rows: Rows, go_on: Callable[[], None]) -> None:
+        """Write those of these sorted rows to the file that it does not have. Runs on a thread;
+        `go_on` is called between parts and may raise."""
+        if file is self._file:
+            blocks, recent = self._blocks, self._recent.copy()
+            is_new = np.array([block is not None for block in blocks] or [False])[rows // BLOCK]
+            is_new |= np.isin(rows, np.fromiter(recent, dtype=np.int64, count=len(recent)))
+            rows = rows[is_new]
+        for start in range(0, len(rows), WRITTEN_AT_ONCE):
+            part = rows[start : start + WRITTEN_AT_ONCE]
+            file.write(part, self.rows(part))
+            go_on()
+        file.flush()
+
+    def rounded_pieces(self, count: int) -> Iterator[tuple[str, NDArray[Any]]]:
+        """The first `count` rounded rows, as pieces of three arrays. Runs on a thread."""
+        for name, of in (("rounded", "values"), ("scale", "scale"), ("error", "error")):
+            for number in range(-(-count // BLOCK)):
+                part = getattr(self._rounded[number], of)
+                yield name, part[: count - number * BLOCK].copy()
+
+    def use_file(self, file: VectorFile, is_written: Mask) -> None:
+        """Read the rows that were written from the file from now on."""
+        self._file = file  # first: a search on a thread may need it at once
+        for number, block in enumerate(self._blocks):
+            part = is_written[number * BLOCK : (number + 1) * BLOCK]
+            if block is not None and part.any():
+                first = number * BLOCK
+                owners = self._owner[first : first + BLOCK]
+                is_newer = owners != FREE
+                is_newer[: len(part)] &= ~part
+                later = np.flatnonzero(is_newer)
+                self._recent |= {first + int(at): block[at].copy() for at in later}
+                self._blocks[number] = None
+        for first, count in self._held:  # forgotten while it was written
+            for row in range(first, first + count):
+                self._blank(row)
+        for row in [row for row in self._recent if row < len(is_written) and is_written[row]]:
+            del self._recent[row]
+
+    def release(self, runs: Runs) -> None:
+        """Rows that no snapshot uses any more can be used again."""
+        for run in runs:
+            self._free.add(*run)
+
+    # Reading
 
     def round_new_rows(self) -> None:
         """Round the rows added since the last call, all at once: one by one takes ten times as
         long. Call on the event loop, before `approximate_cosines`."""
         rows, self._unrounded = np.array(self._unrounded, dtype=np.int64), []
         for number in np.unique(rows // BLOCK).tolist() if self.keep else ():
-            here = rows[rows // BLOCK == number] % BLOCK
-            self._rounded[number].put(here, self._blocks[number][here])
+            here = np.unique(rows[rows // BLOCK == number])
+            self._rounded[number].put(here % BLOCK, self._in_ram(number, here))
 
-    def drop_vectors(self) -> None:
-        """Free the vectors; from now on only number the rows."""
-        self.keep = False
-        self._blocks, self._rounded, self._unrounded = [], [], []
+    def _in_ram(self, number: int, rows: Rows) -> Floats:
+        """Rows of one block that were written since the last snapshot; zeros for freed ones."""
+        block = self._blocks[number]
+        if block is not None:
+            return block[rows % BLOCK]
+        zeros = np.zeros(self.dimension, dtype=np.float32)
+        return np.array([self._recent.get(row, zeros) for row in rows.tolist()], dtype=np.float32)
 
     def get(self, row: int) -> Floats:
-        """A copy of one row."""
-        found: Floats = self._blocks[row // BLOCK][row % BLOCK].copy()
+        """A copy of one row. Raises OSError."""
+        found: Floats = self.rows(np.array([row], dtype=np.int64))[0]
         return found
 
-    def rows(self, rows: NDArray[np.int64]) -> Floats:
-        """Copies of many rows. Runs on any thread."""
+    def rows(self, rows: Rows) -> Floats:
+        """Copies of many sorted rows. Runs on any thread. Raises OSError."""
         found = np.zeros((len(rows), self.dimension), dtype=np.float32)
-        for number, block in enumerate(self._blocks):
-            here = np.flatnonzero(rows // BLOCK == number)
-            found[here] = block[rows[here] % BLOCK]
+        for number, begin, end in self._by_block(rows):
+            found[begin:end] = self._exact(number, rows[begin:end])
         return found
+
+    def about(self, rows: Rows) -> Floats:
+        """The rounded vectors of these rows, in any order. Runs on any thread."""
+        found = np.zeros((len(rows), self.dimension), dtype=np.float32)
+        for number in np.unique(rows // BLOCK).tolist():
+            here = np.flatnonzero(rows // BLOCK == number)
+            found[here] = self._rounded[number].about(rows[here] % BLOCK)
+        return found
+
+    def agrees(self, row: int, vector: Floats) -> bool:
+        """Whether a vector is the one that was rounded: the file may be damaged."""
+        rounded = self._rounded[row // BLOCK]
+        about = rounded.about(np.array([row % BLOCK]))[0]
+        error = float(rounded.error[row % BLOCK])
+        with np.errstate(all="ignore"):  # whatever a damaged file has
+            return bool(np.linalg.norm(vector - about) <= 1.01 * error + 1e-4)
+
+    def _exact(self, number: int, rows: Rows) -> Floats:
+        """Sorted rows of one block."""
+        block, file = self._blocks[number], self._file
+        if block is not None or file is None:
+            return (
+                np.zeros((len(rows), self.dimension), np.float32)
+                if block is None
+                else block[rows % BLOCK]
+            )
+        recent = self._recent
+        found = np.zeros((len(rows), self.dimension), dtype=np.float32)
+        newer = (
+            np.array([row in recent for row in rows.tolist()], dtype=np.bool_) if recent else None
+        )
+        if newer is None or not newer.any():
+            return file.read(rows)
+        found[~newer] = file.read(rows[~newer])
+        for at in np.flatnonzero(newer).tolist():
+            found[at] = recent.get(int(rows[at]), found[at])
+        return found
+
+    def _by_block(
+        self, rows: NDArray[np.int64] | NDArray[np.intp]
+    ) -> Iterator[tuple[int, int, int]]:
+        """For sorted rows: each block that has some, and where they begin and end."""
+        ends = np.searchsorted(rows, BLOCK * np.arange(len(self._blocks) + 1)).tolist()
+        for number, (begin, end) in enumerate(pairwise(ends)):
+            if end > begin:
+                yield number, begin, end
 
     def owners(self) -> Owners:
         """A snapshot: which slot owns each row, FREE where none does."""
@@ -115,9 +266,12 @@ class VectorTable:
 
         def compare(number: int, part: Mask) -> tuple[NDArray[np.intp] | None, Floats]:
             picked = np.flatnonzero(part)
+            block = blocks[number]
+            if block is None:
+                return picked, self._exact(number, picked + number * BLOCK) @ query
             if len(picked) * SPARSE < len(part):
-                return picked, blocks[number][picked] @ query
-            return None, blocks[number][: len(part)] @ query
+                return picked, block[picked] @ query
+            return None, block[: len(part)] @ query
 
         return self._each(wanted, compare)
 
@@ -137,13 +291,11 @@ class VectorTable:
         return self._each(wanted, compare), errors
 
     def cosines_of(self, query: Floats, rows: NDArray[np.intp]) -> Floats:
-        """The cosines of these sorted rows. Runs on any thread."""
+        """The cosines of these sorted rows. Runs on any thread. Raises OSError."""
         found = np.zeros(len(rows), dtype=np.float32)
-        ends = np.searchsorted(rows, BLOCK * np.arange(len(self._blocks) + 1)).tolist()
-        for number, (block, begin, end) in enumerate(
-            zip(self._blocks, ends[:-1], ends[1:], strict=False)
-        ):
-            found[begin:end] = block.take(rows[begin:end] - number * BLOCK, axis=0) @ query
+        for number, begin, end in self._by_block(rows):
+            with np.errstate(all="ignore"):  # whatever a damaged file has
+                found[begin:end] = self._exact(number, rows[begin:end]) @ query
         np.clip(found, 0.0, 1.0, out=found)
         return found
 
@@ -173,65 +325,53 @@ class VectorTable:
         self._blocks.append(block)
         self._rounded.append(rounded)
 
-    def _row(self) -> int:
-        if self._free:
-            return self._free.pop()
-        if self._used == len(self._owner):
+    def _take(self, count: int) -> int:
+        """The first of `count` free rows that follow each other."""
+        if (first := self._free.take(count)) is not None:
+            return first
+        first, self._used = self._used, self._used + count
+        while self._used > len(self._owner):
             self._owner = np.append(self._owner, np.full(BLOCK, FREE, dtype=np.int32))
-        if self.keep and self._used == len(self._blocks) * BLOCK:
+        while self.keep and self._used > len(self._blocks) * BLOCK:
             self._grow()
-        self._used += 1
-        return self._used - 1
+        return first
+
+
+class FreeRuns:
+    """Free rows, as runs of rows that follow each other."""
+
+    def __init__(self) -> None:
+        self._by_length: dict[int, list[int]] = {}  # first rows
+
+    @classmethod
+    def of(cls, owners: Owners) -> FreeRuns:
+        """All rows without an owner."""
+        made = cls()
+        is_free = np.concatenate([[False], owners == FREE, [False]])
+        edges = np.flatnonzero(is_free[1:] != is_free[:-1]).tolist()
+        for begin, end in zip(edges[::2], edges[1::2], strict=True):
+            made.add(begin, end - begin)
+        return made
+
+    def add(self, first: int, length: int) -> None:
+        self._by_length.setdefault(length, []).append(first)
+
+    def take(self, count: int) -> int | None:
+        """The first row of a run of this length, which may be cut off a longer one; None if there
+        is none."""
+        fitting = [length for length in self._by_length if length >= count]
+        if not fitting:
+            return None
+        length = count if count in self._by_length else max(fitting)
+        runs = self._by_length[length]
+        first = runs.pop()
+        if not runs:
+            del self._by_length[length]
+        if length > count:
+            self.add(first + count, length - count)
+        return first
 
 
 def by_row(mask: Mask, owners: Owners) -> Mask:
     """A mask over slots as a mask over their rows; false for free rows."""
     return np.append(mask, False).take(owners, mode="wrap")  # FREE is -1: the appended False
-
-
-@dataclass(slots=True)
-class Rounded:
-    """Rows of int8; a row times its scale is the vector, with an error of length `error`."""
-
-    values: NDArray[np.int8]
-    scale: Floats  # by row
-    error: Floats  # by row, the length of the difference to the vector
-
-    @classmethod
-    def zeros(cls, rows: int, dimension: int) -> Rounded:
-        """Zero vectors."""
-        scale, error = np.zeros(rows, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        return cls(np.zeros((rows, dimension), dtype=np.int8), scale, error)
-
-    @classmethod
-    def of(cls, vectors: Floats) -> Rounded:
-        """The vectors, rounded."""
-        scale = np.abs(vectors).max(axis=1) / np.float32(MAX_INT8)
-        values = np.rint(vectors / np.maximum(scale, np.float32(1e-30))[:, None]).astype(np.int8)
-        error = np.linalg.norm(vectors - values * scale[:, None], axis=1)
-        return cls(values, scale.astype(np.float32), error.astype(np.float32))
-
-    def blank(self, row: int) -> None:
-        """Make a row a zero vector."""
-        self.values[row], self.scale[row], self.error[row] = 0, 0.0, 0.0
-
-    def put(self, rows: slice | NDArray[np.int64], vectors: Floats) -> None:
-        """Round the vectors into these rows."""
-        made = Rounded.of(vectors)
-        self.values[rows], self.scale[rows], self.error[rows] = made.values, made.scale, made.error
-
-    def compare(self, query: Rounded, rows: NDArray[np.intp] | None, count: int) -> Floats:
-        """Approximate dot products of the one row of `query` with these rows, or with the first
-        `count`. Releases the interpreter lock."""
-        values = self.values[:count] if rows is None else self.values.take(rows, axis=0)
-        scale = self.scale[:count] if rows is None else self.scale[rows]
-        found = np.empty((1, len(values)), dtype=np.float32)
-        numkong.cdist(query.values, values, "dot", out=found, out_dtype="float32")
-        about: Floats = found[0] * scale * query.scale[0]
-        return about
-
-    def errors(self, query: Rounded, count: int) -> Floats:
-        """By row, the bound of the error of `compare` for two unit vectors."""
-        error = query.error[0]
-        errors: Floats = self.error[:count] * (1 + error) + (error + np.float32(ROUNDING))
-        return errors

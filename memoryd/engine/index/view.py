@@ -12,13 +12,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.engine.index.turns import ROLES, Codes, Numbers
-from memoryd.engine.index.vectors import BLOCK, FREE, Floats, Mask, VectorTable, by_row
+from memoryd.engine.index.growing_array import Numbers
+from memoryd.engine.index.rounded import Floats
+from memoryd.engine.index.speakers import ROLES, Codes
+from memoryd.engine.index.vectors import BLOCK, FREE, Mask, VectorTable, by_row
 from memoryd.engine.index.words import Lookup
 
 MIN_ROWS = 2 * BLOCK  # rows from which a first pass over rounded vectors is faster
 FEW_ROWS = 2_000  # fewer than these that match a filter are compared exactly at once
-EXACT_FROM = 8  # compare all rows exactly if more than one in this many needs it
+EXACT_FROM = 8  # compare all rows in RAM exactly if more than one in this many needs it
+ROUNDED_POOL = 2_048  # rows that are compared exactly above the limit for exact searches
+MAX_ERROR = 0.05  # no rounded cosine is farther off
+DAMAGED = 1e-3  # how far an exact cosine may be outside of its bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,7 @@ class View:
     names_number: bool = False  # the query has a number or code that few memories have
     in_time: Mask | None = None  # allowed, and of a time that the query names; None: names none
     asks_time_only: bool = False  # the query has no other word to search for
+    is_exact: bool = True  # compare every row that could be among the best exactly
     # Where the index has only a part of a collection: how many memories of it match the filter, and
     # the average word score of those.
     population: int | None = None
@@ -134,7 +140,8 @@ class View:
             cosines = np.zeros(len(words), dtype=np.float32)
         else:
             wanted = self._by_row(self.allowed)
-            if count is None or len(wanted) < MIN_ROWS or np.count_nonzero(wanted) < FEW_ROWS:
+            few = len(wanted) < MIN_ROWS or np.count_nonzero(wanted) < FEW_ROWS
+            if count is None or (few and self.vectors.is_in_ram):
                 cosines = self.vectors.cosines(query, wanted)
             else:
                 cosines, approximate, least = self._best_cosines(query, wanted, count)
@@ -151,15 +158,31 @@ class View:
         surely = self._by_slot(about - errors)
         if not self.allowed.all():
             surely = surely[np.flatnonzero(self.allowed)]
+        least = 0.0
         if count < len(surely):
             least = float(np.partition(surely, len(surely) - count)[len(surely) - count])
-            maybe = np.flatnonzero((about + errors >= least) & wanted)
-            if least > 0.0 and len(maybe) * EXACT_FROM <= len(wanted):
-                about[maybe] = self.vectors.cosines_of(query, maybe)
-                approximate = wanted
-                approximate[maybe] = False
-                return about, approximate, least
-        return self.vectors.cosines(query, wanted), None, 0.0
+        is_maybe = wanted & (about + errors >= least) & (about > 0.0 if least <= 0.0 else True)
+        maybe = np.flatnonzero(is_maybe)
+        if self.vectors.is_in_ram and len(maybe) * EXACT_FROM > len(wanted):
+            return self.vectors.cosines(query, wanted), None, 0.0
+        if not self.is_exact and len(maybe) > (most := max(ROUNDED_POOL, 4 * count)):
+            best = np.argpartition(about[maybe], len(maybe) - most)[len(maybe) - most :]
+            maybe = np.sort(maybe[best])
+        approximate = wanted
+        approximate[maybe] = False
+        about[maybe] = self._checked(query, maybe, about[maybe], errors[maybe])
+        return about, approximate, max(0.0, least)
+
+    def _checked(
+        self, query: Floats, rows: NDArray[np.intp], about: Floats, errors: Floats
+    ) -> Floats:
+        """Exact cosines of these rows; approximate ones where the file cannot be read or gives
+        what cannot be."""
+        try:
+            exact = self.vectors.cosines_of(query, rows)
+        except OSError:
+            return about
+        return np.where(np.abs(exact - about) <= errors + DAMAGED, exact, about)
 
     def exact(self, signals: Signals, slots: NDArray[np.intp]) -> ExactSignals:
         """The signals of these sorted slots, with exact cosines in place of approximate ones."""
@@ -168,10 +191,14 @@ class View:
         meaning, by_row = signals.meaning[slots], signals.row_meaning[rows]
         if signals.approximate is not None and signals.query is not None:
             again = signals.approximate[rows]
-            by_row[again] = self.vectors.cosines_of(signals.query, rows[again])
+            by_row[again] = self._exact_again(signals.query, rows[again], by_row[again])
             meaning = np.zeros(len(slots), dtype=np.float32)
             np.maximum.at(meaning, places, by_row)
         return ExactSignals(slots, meaning, rows, places, by_row + signals.row_words[rows])
+
+    def _exact_again(self, query: Floats, rows: NDArray[np.intp], about: Floats) -> Floats:
+        errors = np.full(len(rows), MAX_ERROR, dtype=np.float32)
+        return self._checked(query, rows, about, errors)
 
     def best_coverage(self, slots: NDArray[np.intp]) -> float:
         """The largest share of the query's weight that one passage of these slots covers."""

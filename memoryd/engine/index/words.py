@@ -1,7 +1,7 @@
 """The word index: which rows hold which term, and BM25 over them.
 
-Postings are sorted integers, row and count packed into 32 bits, changed in place: a write is
-visible at once and nothing of a forgotten row is left. Libraries were measured first
+Postings are sorted integers, row and count packed into 32 bits; a write is visible at once.
+Libraries were measured first
 (`scripts/bench/lexical.py`): they need 20 to 110 ms to show a write, or 60 to answer; and none can
 score a message together with the messages around it, which finds far more (see `rank`).
 
@@ -22,10 +22,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.engine.index.sealed_words import (
+    COUNT_BITS,
+    COUNT_MASK,
+    NO_POSTINGS,
+    FrozenWords,
+    SealedWords,
+    merged,
+)
 from memoryd.engine.index.terms import QUIET
 
 if TYPE_CHECKING:
-    from memoryd.ports import Arrays
+    from memoryd.index_files import Arrays
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int32]
@@ -34,10 +42,8 @@ SATURATION = 0.9  # k1: how soon a repeated word stops counting
 LENGTH = 0.6  # b: how much the length of a text divides its counts
 BEFORE, AFTER = 0.5, 0.3  # weight of a word in the message before, and in the one after
 COMMON = 8  # a term in more than one of this many rows does not count for neighbours
-COUNT_BITS, COUNT_MASK = 8, 255
 NO_ROWS: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 MAX_TERMS = 128  # terms used of a query: the rarest
-PACKED = 250_000  # about how many postings make a piece of a snapshot
 RARE = 100  # a term in at most one of this many rows is rare
 COVERAGE_STEPS = 128  # resolution of `chance_coverage`
 BY_CHANCE = 0.25  # expected number of rows from which a coverage counts as chance
@@ -159,10 +165,17 @@ class Norms:
 
 
 class WordIndex:
-    """Terms of rows. A row is a passage of a memory, numbered as in the vector table."""
+    """Terms of rows. A row is a passage of a memory, numbered as in the vector table.
+
+    Rows written since the last snapshot began are in dictionaries, changed in place. All earlier
+    rows are in sealed parts, which do not change: a removed row of theirs is only marked as gone.
+    """
 
     def __init__(self) -> None:
         self._postings: dict[int, array[int]] = {}
+        self._sealed: tuple[SealedWords | FrozenWords, ...] = ()
+        self._is_sealed = np.zeros(1024, dtype=np.bool_)  # by row
+        self._has_gone = False  # whether a row of a sealed part is gone
         self._lengths = np.zeros(1024, dtype=np.float32)
         self._live = 0
         self._norms = Norms()
@@ -175,12 +188,14 @@ class WordIndex:
     @property
     def vocabulary(self) -> int:
         """How many different terms there are."""
-        return len(self._postings)
+        known = set(self._postings).union(*(part.terms() for part in self._sealed))
+        return sum(self.holders(term) > 0 for term in known)
 
     def put(self, row: int, terms: Sequence[int]) -> None:
         """Add a new row with these terms."""
         while row >= len(self._lengths):
             self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
+            self._is_sealed = np.concatenate([self._is_sealed, np.zeros_like(self._is_sealed)])
         for term, count in Counter(terms).items():
             packed = (row << COUNT_BITS) | min(count, COUNT_MASK)
             postings = self._postings.get(term)
@@ -193,56 +208,75 @@ class WordIndex:
         self._lengths[row] = max(1, len(terms))
         self._live += 1
 
-    def remove(self, row: int, terms: Iterable[int]) -> None:
+    def is_sealed(self, row: int) -> bool:
+        """Whether the row is in a sealed part: then `remove` needs no terms."""
+        return bool(self._is_sealed[row])
+
+    def remove(self, row: int, terms: Iterable[int] = ()) -> None:
         """Remove a row that was added with these terms."""
-        for term in set(terms):
-            postings = self._postings[term]
-            del postings[bisect_left(postings, row << COUNT_BITS)]
-            if not postings:
-                del self._postings[term]
+        if self._is_sealed[row]:
+            self._has_gone = True
+        else:
+            for term in set(terms):
+                postings = self._postings[term]
+                del postings[bisect_left(postings, row << COUNT_BITS)]
+                if not postings:
+                    del self._postings[term]
         self._lengths[row] = 0.0
         self._live -= 1
 
-    def pack(self, rows: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
-        """The index as arrays, in pieces. `rows` maps each row to its number in the snapshot, or
-        to -1 to leave it out. Runs on a thread while the event loop changes the index."""
-        items = list(self._postings.items()) or [(0, array("I"))]  # copied in one step
-        sizes: list[NDArray[np.int64]] = []
-        group: list[bytes] = []
-        room = PACKED
-        for number, (_, postings) in enumerate(items, start=1):
-            group.append(postings.tobytes())
-            room -= len(postings) + 1
-            if room <= 0 or number == len(items):
-                posting, size = _renumbered(group, rows)
-                yield "posting", posting
-                sizes.append(size)
-                group, room = [], PACKED
-        yield "term", np.array([term for term, _ in items], dtype=np.uint64)
-        yield "term_size", np.concatenate(sizes)
+    # Snapshots
 
-    def restore(self, arrays: Arrays, rows: Rows, lengths: Floats) -> None:
-        """Fill an empty index from the arrays of `pack`. `rows` maps the numbers of the snapshot to
-        rows, or to -1."""
-        values = arrays["posting"]
-        new = rows[values >> COUNT_BITS].astype(np.int64)
-        owner = np.repeat(np.arange(len(arrays["term"])), arrays["term_size"])[new >= 0]
-        values = (new[new >= 0].astype(np.uint32) << COUNT_BITS) | (values[new >= 0] & COUNT_MASK)
-        order = np.lexsort((values, owner))
-        data = values[order].astype(np.uint32)
-        ends = np.cumsum(np.bincount(owner, minlength=len(arrays["term"])))
-        begin = 0
-        for term, end in zip(arrays["term"].tolist(), ends.tolist(), strict=True):
-            if end > begin:
-                self._postings[term] = array("I", data[begin:end].tobytes())
-            begin = end
+    def seal(self) -> None:
+        """From now on rows are added to new dictionaries; the present ones do not change."""
+        self._sealed = (*self._sealed, FrozenWords(self._postings))
+        self._postings = {}
+        self._is_sealed = self._lengths > 0
+
+    def pack(self, is_in: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[Any]]]:
+        """The sealed parts as one, as arrays in pieces, with the rows that are in the snapshot.
+        Runs on a thread while the event loop changes the index."""
+        yield from merged(self._sealed, is_in)
+
+    def use(self, arrays: Arrays) -> None:
+        """Use the arrays of `pack` in place of the parts they were made of, which are all sealed
+        parts."""
+        self._sealed = (SealedWords(arrays),)
+
+    def free(self, rows: Sequence[int]) -> None:
+        """Rows that no sealed part has any more."""
+        self._is_sealed[list(rows)] = False
+
+    def restore(self, arrays: Arrays, lengths: Floats) -> None:
+        """Fill an empty index from the arrays of `pack`."""
         self._lengths = np.concatenate([lengths, np.zeros(1024, dtype=np.float32)])
+        self._is_sealed = self._lengths > 0
         self._live = int(np.count_nonzero(lengths))
+        self._has_gone = self._live < len(lengths)
+        self.use(arrays)
+
+    # Reading
+
+    def _holding(self, term: int) -> NDArray[np.uint32]:
+        """A copy of the postings of a term, sorted."""
+        found = [part for sealed in self._sealed if len(part := sealed.postings(term))]
+        if found and self._has_gone:
+            found = [part[self._lengths[part >> COUNT_BITS] > 0] for part in found]
+        if (fresh := self._postings.get(term)) is not None:
+            found.append(np.array(fresh, dtype=np.uint32))
+        if len(found) == 1:
+            return found[0]
+        return np.sort(np.concatenate(found)) if found else NO_POSTINGS
+
+    def holders(self, term: int) -> int:
+        """How many rows have a term."""
+        return self._count(term, len(self._holding(term)))
 
     def has_rare(self, terms: Iterable[int]) -> bool:
         """Whether one of these terms occurs, and in few rows."""
         few = max(1, self._rows // RARE)
-        return any(term in self._postings and self.holders(term) <= few for term in terms)
+        held = (term for term in terms if self._holding(term).size)
+        return any(self.holders(term) <= few for term in held)
 
     def lengths(self, count: int) -> Floats:
         """A copy of the lengths of the first `count` rows."""
@@ -265,49 +299,30 @@ class WordIndex:
         """Copies of the data for the query's terms. `quiet` is the weight of words such as 'the',
         `version` changes with every write, `expired` rows do not count."""
         size = len(before)
-        postings: list[NDArray[np.uint32]] = []
-        weights: list[float] = []
-        holders: list[int] = []
-        weighed = sorted(((self.weight(t, quiet), t) for t in set(query)), reverse=True)
-        for weight, term in weighed[:MAX_TERMS]:
-            if term in self._postings:
-                postings.append(np.array(self._postings[term], dtype=np.uint32))
-                weights.append(weight)
-                holders.append(self.holders(term))
-        total = sum(weight for weight, _ in weighed[:MAX_TERMS])
-        lengths = self.lengths(size)
-        kept = (lengths, before, after, self._norms, version, expired)
-        return Lookup(postings, weights, holders, self._rows, total, *kept)
+        found = {term: self._holding(term) for term in set(query)}
+        counts = {term: self._count(term, len(held)) for term, held in found.items()}
+        weighed = sorted(
+            ((self._weight(term, count, quiet), term) for term, count in counts.items()),
+            reverse=True,
+        )[:MAX_TERMS]
+        used = [(term, weight) for weight, term in weighed if len(found[term])]
+        total = sum(weight for weight, _ in weighed)
+        kept = (self.lengths(size), before, after, self._norms, version, expired)
+        postings, holders = [found[term] for term, _ in used], [counts[term] for term, _ in used]
+        return Lookup(postings, [weight for _, weight in used], holders, self._rows, total, *kept)
 
     def weight(self, term: int, quiet: float) -> float:
+        """The weight of a term of a query."""
+        return self._weight(term, self.holders(term), quiet)
+
+    def _weight(self, term: int, holders: int, quiet: float) -> float:
         """Rare terms weigh more (inverse document frequency)."""
-        holders = self.holders(term)
         rarity = math.log(1.0 + (self._rows - holders + 0.5) / (holders + 0.5))
         return rarity * (quiet if term in QUIET else 1.0)
 
-    def holders(self, term: int) -> int:
-        """How many rows have a term."""
-        known = len(self._postings.get(term, ()))
+    def _count(self, term: int, known: int) -> int:
         return known if self.statistics is None else self.statistics.holders(term, known)
 
     @property
     def _rows(self) -> int:
         return self._live if self.statistics is None else self.statistics.rows
-
-
-def _renumbered(
-    postings: Sequence[bytes], rows: Rows
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The postings with their rows renumbered, and how many each term has left."""
-    sizes = np.array([len(part) // 4 for part in postings], dtype=np.int64)
-    every = np.frombuffer(b"".join(postings), dtype=np.uint32)
-    old = (every >> COUNT_BITS).view(np.int32)
-    new = np.full(len(every), -1, dtype=np.int32)
-    known = old < len(rows)
-    new[known] = rows[old[known]]
-    kept = new >= 0
-    owner = np.repeat(np.arange(len(postings), dtype=np.int32), sizes)[kept]
-    values = (new[kept].astype(np.uint32) << COUNT_BITS) | (every[kept] & COUNT_MASK)
-    order = np.lexsort((values, owner))
-    found = np.bincount(owner, minlength=len(postings)).astype(np.int64)
-    return values[order].astype(np.uint32, copy=False), found

@@ -173,7 +173,7 @@ class Map:
         renew, self._renew = self._renew, False
         async with self._parts.gate.passing():
             now = Snapshot.of(self._parts.index, self._parts.clock())
-            copied = None if now.index.exact else await self._copied(now)
+            copied = None if now.index.has_vectors else await self._copied(now)
         drawn = await anyio.to_thread.run_sync(self._drawn, now, copied, renew)
         self._revisions[drawn.revision] = drawn
         while len(self._revisions) > KEPT:

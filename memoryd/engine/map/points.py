@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.columns import Mask
-from memoryd.engine.index.index import Entry, Index
+from memoryd.engine.index.entries import Entry
+from memoryd.engine.index.index import Index
 from memoryd.engine.index.vectors import FREE, Owners, VectorTable
 from memoryd.engine.map.labels import NO_GROUP, Label
 from memoryd.engine.map.layout import CHUNK, Floats
@@ -69,7 +70,7 @@ class Snapshot:
             counts = begins[slots + 1] - begins[slots]
             ends = np.cumsum(counts)
             places = np.arange(ends[-1]) + np.repeat(begins[slots] - (ends - counts), counts)
-            sums = np.add.reduceat(self.table.rows(order[places]), ends - counts, axis=0)
+            sums = np.add.reduceat(self.table.about(order[places]), ends - counts, axis=0)
             means: Floats = (sums / counts[:, None]).astype(np.float32)
             return means
 

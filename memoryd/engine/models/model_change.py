@@ -155,7 +155,9 @@ class _Filling:
     async def fill(self) -> int:
         """One pass: delete what is gone or changed, add what is missing; how many were missing."""
         await self.delete_stale()
-        missing = [m async for m in _paced(list(self._parts.index)) if self.index.get(m.id) is None]
+        known = self._parts.index
+        ids = [id async for id in _paced(known.ids()) if id not in self.index]
+        missing = [memory for id in ids if (memory := known.get(id))]
         left = iter(missing)
         async with task_group() as tasks:
             for _ in range(AT_ONCE):

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 import anyio.to_thread
 
 from memoryd.engine.filters import Filter
-from memoryd.engine.index.index import Entry, Index
-from memoryd.engine.index.vectors import Floats
+from memoryd.engine.index.entries import Entry
+from memoryd.engine.index.index import Index
+from memoryd.engine.index.rounded import Floats
 from memoryd.engine.index.view import View
 from memoryd.engine.lifecycle.decay import certainty, is_deprecated
 from memoryd.engine.models.reranking import Reranking

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.engine.index.vectors import Floats
+from memoryd.engine.index.rounded import Floats
 from memoryd.engine.index.view import ExactSignals, Signals, View
 from memoryd.settings import SearchSettings
 

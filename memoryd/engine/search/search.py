@@ -11,8 +11,8 @@ from typing import Any
 from memoryd.engine import checks
 from memoryd.engine.checks import asked_filter, without_records
 from memoryd.engine.filters import Filter, parse_where
+from memoryd.engine.index.rounded import Floats
 from memoryd.engine.index.terms import numbers, terms
-from memoryd.engine.index.vectors import Floats
 from memoryd.engine.lifecycle.decay import is_deprecated
 from memoryd.engine.listing import Listing
 from memoryd.engine.parts import Parts

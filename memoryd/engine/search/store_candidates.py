@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memoryd.engine.index.vectors import Floats
+from memoryd.engine.index.rounded import Floats
 from memoryd.engine.index.view import View
 from memoryd.engine.search.rank import POOL
 from memoryd.ports import Store
@@ -27,8 +27,7 @@ async def from_store(store: Store, index: Index, view: View, query: Floats, coun
         return meaning
     among = None
     if len(allowed) <= EXACT_BELOW:
-        entries = index.entries()
-        among = [entry.memory.id for slot in allowed if (entry := entries[slot]) is not None]
+        among = index.ids_in(allowed.tolist())
     wanted = max(POOL, OVERFETCH * count)
     while True:
         candidates = await store.nearest(query, wanted, among)

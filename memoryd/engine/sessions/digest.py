@@ -65,7 +65,7 @@ class Digests:
         if before is not None and same and is_current(before, self._parts.index):
             return
         text = await self._shortened(facts)
-        unchanged = all(self._parts.index.get(fact.id) is fact for fact in facts)
+        unchanged = all(self._parts.index.get(fact.id) == fact for fact in facts)
         if text and unchanged:
             await self._keep(name, text, ids, project)
 

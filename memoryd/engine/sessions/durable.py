@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter, Mask
+from memoryd.engine.index.growing_array import Numbers
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.turns import Numbers
 from memoryd.engine.lifecycle.decay import MAX_HALF_LIVES, clock_start
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import pushable

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ import structlog
 
 from memoryd.engine import commits
 from memoryd.engine.filters import Filter, parse_where
+from memoryd.engine.index.rounded import Floats
 from memoryd.engine.index.terms import numbers
-from memoryd.engine.index.vectors import Floats
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.engine.search.fold import MEANING_CHANGERS
@@ -118,8 +119,9 @@ class Facts:
         where = parse_where({TOPIC: {"$eq": proposal.topic}})
         index, now = self._parts.index, self._parts.clock()
         allowed = index.allowed(Filter(type=MemoryType.FACT, where=where), now)
-        entries = index.entries()
-        found = [entry.memory for slot in np.flatnonzero(allowed) if (entry := entries[slot])]
+        found = [
+            memory for memory in map(index.in_slot, np.flatnonzero(allowed).tolist()) if memory
+        ]
         return [fact for fact in found if project_of(fact) == proposal.project]
 
     def _is_superseded(self, fact: Memory) -> bool:
@@ -180,8 +182,9 @@ class Facts:
         )
         with index.slot_versions.watched():
             view = index.view([], filter, now, 0.0)
-            if index.exact:
-                meaning = (await in_thread(view.signals, vector)).meaning
+            if index.has_vectors:
+                found_by = partial(view.signals, vector, count=CANDIDATES)
+                meaning = (await in_thread(found_by)).meaning
             else:
                 meaning = await from_store(self._parts.store, index, view, vector, CANDIDATES)
             best = np.argsort(-meaning, kind="stable")[:CANDIDATES]

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter
+from memoryd.engine.index.growing_array import Numbers
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.relations import Relations
-from memoryd.engine.index.turns import Numbers
 from memoryd.engine.index.view import View
 from memoryd.engine.thin.corpus import Corpus
 from memoryd.engine.turn_keys import order_of

@@ -101,7 +101,7 @@ class Corpora:
 
     async def _take(self) -> None:
         records, rows = await self._queries.sample(SAMPLE)
-        index = Index(self._dimension, exact_limit=0)
+        index = Index(self._dimension, keep_vectors=False)
         for record in records:
             index.put(record)
         self._taken, self._taken_at = Corpus(index, max(rows, len(records))), self._monotonic()

@@ -146,7 +146,7 @@ async def run_thin_engine(
     clock_record: ClockRecord | None = None,
 ) -> AsyncIterator[Engine]:
     """Run the engine inside the block. Nothing is loaded."""
-    index = Index(dimension, exact_limit=0)
+    index = Index(dimension, keep_vectors=False)
     snapshots = Snapshots(index, NoSnapshotFile(), {})
     ticks = partial(now_in_zone, clock, not config.memory.timezone)
     # The newest memory tells whether the clock can be trusted, if nothing else does.

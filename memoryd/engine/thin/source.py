@@ -121,7 +121,7 @@ class ThinSource(Source):
             raise NeedsFullIndex(f"Lists in the order {need.order!r} need all memories in RAM.")
         asked = conditions_of(need.filter)
         after = None if need.after is None else (-need.after[0][0], need.after[1])
-        found = Index(self._search.dimension, exact_limit=0)
+        found = Index(self._search.dimension, keep_vectors=False)
         last = await self._read_page(found, need, asked, after)
         total = await self._queries.find(asked, limit=COUNTED)
         return found, max(len(total), last)

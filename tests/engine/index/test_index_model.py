@@ -205,6 +205,11 @@ class Mix(RuleBasedStateMachine):
     def kill_the_worker(self) -> None:
         self.host.kill_worker()
 
+    @rule()
+    def save(self) -> None:
+        """A snapshot, from whose files the index reads from then on."""
+        self.host.call(self.engine._parts.snapshots.save)
+
     @rule(saving=st.booleans())
     def restart(self, saving: bool) -> None:
         self.host.restart(saving=saving)
@@ -263,7 +268,7 @@ class Mix(RuleBasedStateMachine):
         entries = index.entries()
         found = {}
         for slot, key in zip(ranked.slots, ranked.keys, strict=True):
-            entry = entries[slot]
+            entry = entries[int(slot)]
             assert entry is not None
             found[entry.memory.id] = float(key)
         return found

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from memoryd.engine.filters import Filter
 from memoryd.engine.index import view as views
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.vectors import BLOCK, Floats, Rounded, VectorTable
+from memoryd.engine.index.rounded import Floats, Rounded
+from memoryd.engine.index.vectors import BLOCK, VectorTable
 from memoryd.engine.search import rank
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Passage, Record

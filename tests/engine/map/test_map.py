@@ -201,7 +201,7 @@ async def test_vectors_that_are_only_in_the_store_are_read_from_it(
     async with start() as usual:
         await fill(usual, 40)
         expected = await made(usual)
-    config = replace(config, search=replace(config.search, exact_limit=10))
+    config = replace(config, store=replace(config.store, mode="http"))
     async with run_engine(config, store, HashEncoder(), 384, clock) as large:
         drawn = await made(large)
     assert sorted(drawn.ids) == sorted(expected.ids)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.engine.index.index import Entry
+from memoryd.engine.index.entries import Entry
 from memoryd.engine.search.pipeline import Candidate, _undo_length_cost
 from memoryd.engine.search.rank import _session_boost, largest, reordered
 from memoryd.model import Memory, MemoryType, Why

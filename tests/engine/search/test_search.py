@@ -347,14 +347,14 @@ def test_no_query_is_an_error_but_an_empty_one(start: Start, query: str) -> None
     anyio.run(ask)
 
 
-async def test_beyond_the_exact_limit_candidates_come_from_the_store(
+async def test_with_a_server_candidates_come_from_the_store(
     config: Config, store: RamStore, clock: Clock
 ) -> None:
-    config = replace(config, search=replace(config.search, exact_limit=10))
+    config = replace(config, store=replace(config.store, mode="http"))
     async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
         for n in range(30):
             await engine.store(f"robot {n} waters {FILLER[n % 4]}", metadata={"n": n})
-        assert not engine._parts.index.exact
+        assert not engine._parts.index.has_vectors
         page = await engine.search("robot 17 waters", metadata={"n": 17})
         assert contents(page) == ["robot 17 waters a long walk by the river"]
         assert len((await engine.search("robot waters", limit=30, min_score=0.0)).hits) == 30
