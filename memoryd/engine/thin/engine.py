@@ -120,7 +120,7 @@ class ThinEngine(Engine):
     def state(self) -> dict[str, Any]:
         """As for every engine, but without counts of memories."""
         known = super().state()
-        return known | {"memories": {}, "index": "remote", "next_expiry": None}
+        return known | {"memories": {}, "search_way": "remote", "next_expiry": None}
 
     def jobs(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         parts = self._parts
