@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -54,12 +55,11 @@ class CandidateIndex(Index):
         filter: Filter,
         now: float,
         quiet: float,
-        numbers: Iterable[int] = (),
-        times: Sequence[tuple[float, float]] = (),
-        asks_time_only: bool = False,
+        *more: Any,
+        **rest: Any,
     ) -> View:
         """See `Index.view`."""
-        view = super().view(query, filter, now, quiet, numbers, times, asks_time_only)
+        view = super().view(query, filter, now, quiet, *more, **rest)
         words = self.tables[1]
         weights = {term: words.weight(term, quiet) for term in set(query)}
         return replace(
