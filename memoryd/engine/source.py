@@ -66,9 +66,9 @@ class Source:
     async def session(self, session_id: str) -> None:
         """Called before the last messages of a session are used."""
 
-    async def searched(self, index: Index, need: SearchNeed) -> Index:
-        """The index to search in."""
-        return index
+    def searched(self, index: Index, need: SearchNeed) -> AbstractAsyncContextManager[Index]:
+        """The index to search in, which may be used inside the block only."""
+        return nullcontext(index)
 
     async def listed(self, index: Index, need: ListNeed) -> tuple[Index, int | None]:
         """The index that has the page, and how many memories match in all if the index does not

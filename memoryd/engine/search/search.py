@@ -144,11 +144,10 @@ class Search:
                 times = asked_times(text, now, self._zone)
             need = SearchNeed(text, words, vector, filter, times, limit, now)
             began = time.perf_counter()
-            index = await parts.source.searched(parts.index, need)
-            if index is not parts.index:
-                timings["candidates"] = time.perf_counter() - began
             # Wait before the view is taken, not after: fewer writes come in between.
-            async with turn():
+            async with parts.source.searched(parts.index, need) as index, turn():
+                if index is not parts.index:
+                    timings["candidates"] = time.perf_counter() - began
                 now = parts.clock()  # read after all waiting: nothing that expired is returned
                 state = SearchState(
                     text=text,

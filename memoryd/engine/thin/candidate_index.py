@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.growing_array import Numbers
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.relations import Relations
 from memoryd.engine.index.view import View
 from memoryd.engine.thin.corpus import Corpus
 from memoryd.engine.turn_keys import order_of
@@ -43,11 +41,13 @@ class CandidateIndex(Index):
 
     def __init__(self, dimension: int, corpus: Corpus, counted: Mapping[int, int]) -> None:
         super().__init__(dimension)
-        # A weak reference: without a cycle the memory is free as soon as the search has ended.
-        this = ref(self)
-        self.relations = Relations(lambda id: index.get(id) if (index := this()) else None)
         self._corpus = corpus
         self.tables[1].statistics = Frequencies(corpus, counted)
+
+    def close(self) -> None:
+        """Free all memory at once: an index has cycles, which the interpreter frees much later.
+        Nothing may be called afterwards."""
+        vars(self).clear()
 
     def view(
         self,

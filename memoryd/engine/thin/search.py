@@ -48,7 +48,7 @@ class CandidateSearch:
         self._store, self._queries, self._corpora = store, queries, corpora
         self._settings, self.dimension = settings, dimension
 
-    async def index(self, need: SearchNeed) -> Index:
+    async def index(self, need: SearchNeed) -> CandidateIndex:
         """An index of the candidates. Raises StoreOffline."""
         corpus = await self._corpora.current()
         words = rarest(patterns(need.text), corpus)

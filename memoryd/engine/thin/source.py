@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Index
@@ -113,8 +113,13 @@ class ThinSource(Source):
             ids += await self._queries.find(facts, limit=MAX_FACTS)
             await self._working_set.load(ids)
 
-    async def searched(self, index: Index, need: SearchNeed) -> Index:
-        return await self._search.index(need)
+    @asynccontextmanager
+    async def searched(self, index: Index, need: SearchNeed) -> AsyncIterator[Index]:
+        made = await self._search.index(need)
+        try:
+            yield made
+        finally:
+            made.close()
 
     async def listed(self, index: Index, need: ListNeed) -> tuple[Index, int | None]:
         if need.order != "newest":
