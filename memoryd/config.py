@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args, get_origin
 from memoryd import files
 from memoryd.endpoints import check_endpoints
 from memoryd.errors import ConfigError, InvalidInput
+from memoryd.fields import TEAM
 from memoryd.hosts import check_hosts
 from memoryd.lead import check_names
 from memoryd.phases import check_phases
@@ -60,6 +61,7 @@ def load(
     if config.mirror.path:
         _check_folder("mirror.path", config.mirror.path)
     check_endpoints(config)
+    _check_index(config)
     return config
 
 
@@ -308,6 +310,30 @@ def _check_names(
         raise ConfigError(
             f"`{key}`: {exc.message}", code="config_wrong_type", hint=exc.hint
         ) from exc
+
+
+def _check_index(config: Config) -> None:
+    """A daemon without an index needs a server that finds memories, and cannot write a mirror."""
+    if config.search.index != "remote":
+        return
+    if config.store.mode != "http":
+        raise ConfigError(
+            "`search.index: remote` needs `store.mode: http`.",
+            code="config_conflict",
+            hint="Set store.mode to http, or search.index to memory.",
+        )
+    if config.store.audience != TEAM:
+        raise ConfigError(
+            "`search.index: remote` needs `store.audience: team`: private memories need an index.",
+            code="config_conflict",
+            hint="Set store.audience to team, or search.index to memory.",
+        )
+    if config.mirror.path:
+        raise ConfigError(
+            "`mirror.path` needs `search.index: memory`: a mirror has all memories.",
+            code="config_conflict",
+            hint="Remove mirror.path, or set search.index to memory.",
+        )
 
 
 def _check_folder(key: str, folder: str) -> None:

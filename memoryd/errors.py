@@ -4,6 +4,7 @@ MemorydError
 ├── InvalidInput       the request was refused; nothing was changed
 │   └── FileDamaged        a file is not a complete export or backup
 ├── NotFound           no memory has this id or name
+├── NeedsFullIndex     a daemon with `search.index: remote` cannot do this
 ├── ConfigError        a setting that is unknown, of the wrong type or out of range
 ├── UnsafeFiles        other users can reach the memories or the socket
 ├── StoreError         the store refused an operation, or it failed
@@ -63,6 +64,13 @@ class NotFound(MemorydError):
 
     code = "not_found"
     hint = "Search for it, or check the id."
+
+
+class NeedsFullIndex(MemorydError):
+    """This needs all memories in RAM, and a daemon with `search.index: remote` has none of them."""
+
+    code = "needs_full_index"
+    hint = "Use a daemon with search.index: memory on the same Chroma server; see docs/cluster.md."
 
 
 class OutOfMemory(MemorydError):

@@ -99,6 +99,7 @@ class SearchSettings:
 
     limit: int = field(default=5, metadata={"least": 1, "most": 1000})
     min_score: float = field(default=0.3, metadata={"least": 0.0, "most": 1.0})
+    index: Literal["memory", "remote"] = "memory"
     exact_limit: int = field(default=250_000, metadata={"least": 0})
     words_weight: float = field(default=2.0, metadata={"least": 0.0, "most": 10.0})
     neighbour_weight: float = field(default=0.35, metadata={"least": 0.0, "most": 1.0})

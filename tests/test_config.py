@@ -241,3 +241,25 @@ def test_the_tables_of_phases_are_checked(tmp_path: Path, value: str, code: str)
     with pytest.raises(ConfigError) as refused:
         load(file, {})
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"MEMORYD_SEARCH_INDEX": "remote"}, "store.mode"),
+        (
+            {
+                "MEMORYD_SEARCH_INDEX": "remote",
+                "MEMORYD_STORE_MODE": "http",
+                "MEMORYD_MIRROR_PATH": "/m",
+            },
+            "mirror.path",
+        ),
+    ],
+)
+def test_a_daemon_without_an_index_needs_a_server_and_has_no_mirror(
+    settings: dict[str, str], named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named) as refused:
+        load(environ={"MEMORYD_CONFIG": "/dev/null", **settings})
+    assert refused.value.code == "config_conflict"

@@ -17,7 +17,15 @@ WORDS = set("model errors ports settings config places permissions metadata logs
 WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "fields", "files", "formats"}
 WORDS |= {"audience", "hook_events", "hosts", "imports", "index_files", "offline", "phases"}
 WORDS |= {"labels", "lead", "masking", "normalise", "owner", "sanitize", "systemd", "toolsets"}
-WORDS |= {"project_folder", "recall_text", "uncaught", "amounts", "diagnosis", "setting_view"}
+WORDS |= {
+    "project_folder",
+    "queries",
+    "recall_text",
+    "uncaught",
+    "amounts",
+    "diagnosis",
+    "setting_view",
+}
 MAY = {
     "words": {"words"},
     "engine": {"words", "engine"},

@@ -191,6 +191,9 @@ def _facts(found: Status) -> dict[str, str]:
         counts = found["memories"]
         each = ", ".join(f"{count} {type}" for type, count in counts.items())
         facts["memories"] = f"{sum(counts.values())} ({each})"
+        if found.get("search_way") == "remote":
+            rows = found.get("store", {}).get("rows", "unknown")
+            facts["memories"] = f"none in RAM; rows on the server: {rows}"
         end = found.get("next_expiry")
         facts["next expiry"] = moment(end) if end else "none"
         if doubt := found.get("clock_doubt"):

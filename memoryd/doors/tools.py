@@ -153,6 +153,10 @@ class Tools:
     async def _call(self, name: str, engine: Engine, given: Arguments, ctx: Any) -> Arguments:
         if name in projects.NEEDED_BY and (own := await projects.project_of_call(ctx)):
             given[OWN_PROJECT] = own
+        async with engine.operation(name):
+            return await self._answer(engine, name, given, ctx)
+
+    async def _answer(self, engine: Engine, name: str, given: Arguments, ctx: Any) -> Arguments:
         if name in self._session_calls:
             named = given.get(SESSION) if name in OPENING else given.pop(SESSION, None)
             call = self._session_calls[name]

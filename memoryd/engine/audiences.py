@@ -38,10 +38,11 @@ class Audiences:
 
     viewer: Viewer | None = None
     default: str = PRIVATE
+    derived: str = PRIVATE  # of what memoryd makes of other memories
 
     def own(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """The metadata of a memory that memoryd makes of others."""
-        return {**metadata, **({AUDIENCE: PRIVATE} if self.viewer else {})}
+        return {**metadata, **({AUDIENCE: self.derived} if self.viewer else {})}
 
     def check_given(self, metadata: Mapping[str, Any]) -> None:
         """Raise InvalidInput if a caller stores a memory that is to have another owner."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from datetime import tzinfo
 from functools import partial
 from typing import Any
-
-import anyio
 
 from memoryd.engine.ask.ask import Ask
 from memoryd.engine.audiences import audiences_of
@@ -19,12 +16,9 @@ from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.bulk_import import BulkImports
 from memoryd.engine.census import Censuses
 from memoryd.engine.chains import Chains
-from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.details import Details
 from memoryd.engine.following import Following
 from memoryd.engine.handles import memory_handles, session_handles
-from memoryd.engine.index.index import Index
-from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.lifecycle.jobs import LifecycleJobs
 from memoryd.engine.lifecycle.review import Review
 from memoryd.engine.lifecycle.staleness import Staleness
@@ -34,11 +28,9 @@ from memoryd.engine.map.map import Map
 from memoryd.engine.memories import Memories
 from memoryd.engine.mirror.blocks import Blocks
 from memoryd.engine.mirror.mirror import Mirror
-from memoryd.engine.models.embedding import Embedding
-from memoryd.engine.models.language import Language
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.offline.queue import OfflineQueue
-from memoryd.engine.parts import Parts, lifetimes_of, now_in_zone
+from memoryd.engine.parts import Parts
 from memoryd.engine.projects import Projects
 from memoryd.engine.push.file_notes import FileNotes
 from memoryd.engine.push.hooks import Hooks
@@ -62,26 +54,16 @@ from memoryd.engine.transfer import Exporter, Imports
 from memoryd.engine.updates import Updates
 from memoryd.engine.upkeep import Upkeep
 from memoryd.engine.windows import Windows
-from memoryd.index_files import SnapshotFile
-from memoryd.logs import stage
 from memoryd.model import Memory
 from memoryd.ports import (
     Backup,
-    BlockFiles,
     ChangeFeed,
-    ClockRecord,
     Encoder,
     FileHistory,
-    LanguageModel,
-    MirrorFiles,
     NextStore,
-    PromptFn,
     Reranker,
-    Store,
-    Watch,
 )
-from memoryd.settings import Config, StoreSettings
-from memoryd.tasks import task_group
+from memoryd.settings import StoreSettings
 
 
 class Engine:
@@ -122,7 +104,7 @@ class Engine:
         self.memory_handles = partial(memory_handles, parts)
         self.session_handles = partial(session_handles, parts)
 
-        updates = Updates(parts, memories)
+        self._updates = updates = Updates(parts, memories)
         self.update_memory = updates.update_memory
         self.bulk = BulkChange(parts, memories, updates)
         self.review = Review(parts, memories, updates, uses).review
@@ -216,6 +198,10 @@ class Engine:
     def backups_kept(self) -> int:
         """How many backups are kept."""
         return self._parts.backup.keep
+
+    def operation(self, name: str) -> AbstractAsyncContextManager[object]:
+        """The block of a call by a door. Raises MemorydError if the engine does not offer it."""
+        return nullcontext()
 
     def all_memories(self) -> list[Memory]:
         """Every memory, expired ones too; they must not be changed."""
@@ -339,65 +325,3 @@ class Engine:
     def without_model(self, why: Callable[[], str]) -> None:
         """Use `why` for the warning in every answer until a model is attached."""
         self._parts.embedding.why_missing = why
-
-
-@asynccontextmanager
-async def run_engine(
-    config: Config,
-    store: Store,
-    encoder: Encoder | None,
-    dimension: int,
-    clock: Callable[[], float] = time.time,
-    snapshot_file: SnapshotFile | None = None,
-    model: str = "",
-    watch: Watch | None = None,
-    clock_record: ClockRecord | None = None,
-    monotonic: Callable[[], float] = time.monotonic,
-    history: FileHistory | None = None,
-    language: LanguageModel | None = None,
-    prompt: PromptFn | None = None,
-    mirror_files: MirrorFiles | None = None,
-    block_files: BlockFiles | None = None,
-    feed: ChangeFeed | None = None,
-    queue: OfflineQueue | None = None,
-) -> AsyncIterator[Engine]:
-    """Load the index from the store, then run the engine inside the block.
-
-    `snapshot_file` keeps a snapshot of the index between starts, valid for the vectors of `model`.
-    `watch` gets the progress of loading. `clock_record` keeps the last time that was seen.
-    `history` knows which files of a project have changed. `language` writes summaries; `prompt` in
-    its place, for a program that has its own. `mirror_files`: the folder of the mirror. `feed`:
-    what other daemons do to the store, if they share it; `queue`: of writes for it.
-    """
-    embedding = Embedding(config.embedding, encoder)
-    is_local = config.store.mode == "embedded"  # else a Chroma server has the vectors
-    index = Index(dimension, keep_vectors=is_local, exact_limit=config.search.exact_limit)
-    about = {"model": model, "dimension": dimension}
-    snapshots = Snapshots(index, snapshot_file or NoSnapshotFile(), about)
-    with stage("load") as facts:
-        facts["from_snapshot"] = await snapshots.load(store, watch)
-        facts["memories"] = len(index)
-    rules = (lifetimes_of(config.memory), config.memory, config.search)
-    ticks = partial(now_in_zone, clock, not config.memory.timezone)
-    time_kept = (monotonic, clock_record or NoRecord())
-    kept = (snapshots, config.backup, config.lifecycle)
-    parts = Parts(store, index, embedding, ticks, *rules, *kept, config.sessions, *time_kept)
-    parts.hooks, parts.phases = config.hooks, config.phases
-    parts.language = Language(config.llm, language, prompt)
-    parts.mirror_files = mirror_files
-    parts.block_files, parts.block_tokens = block_files, config.mirror.block_tokens
-    engine = Engine(parts, history)
-    if feed is not None:
-        engine.follow(feed, config.store, queue)
-    try:
-        async with task_group() as tasks:
-            for job in engine.jobs():
-                tasks.start_soon(job)
-            yield engine
-            await engine.pushes.write_at_end()
-            tasks.cancel_scope.cancel()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await engine.note_clock()
-            await engine.write_uses_at_end()
-            await snapshots.save_at_end()

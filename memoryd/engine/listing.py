@@ -29,6 +29,7 @@ from memoryd.engine.lifecycle.decay import confidence_now
 from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.parts import Parts
 from memoryd.engine.project_rules import narrowed
+from memoryd.engine.source import ListNeed, Place
 from memoryd.errors import InvalidInput
 from memoryd.fair import turn
 from memoryd.metadata import check_metadata
@@ -39,7 +40,6 @@ PAGE_CHARS = 400_000  # of content on one page, which has at least one memory
 MAX_CURSOR = 4_000  # characters
 
 Key = tuple[float, ...]
-Place = tuple[Key, str]  # sort key and id
 
 
 def _end(memory: Memory) -> float:
@@ -120,9 +120,11 @@ class Listing:
         about: str = "",
     ) -> Listed:
         key, column = self._key(order), COLUMNS.get(order)
+        need = ListNeed(filter, order, limit, after, self._parts.clock())
+        index, known_total = await self._parts.source.listed(self._parts.index, need)
         async with turn():
             # After the wait for the turn, so that nothing that expired meanwhile is listed.
-            selection = self._parts.index.selection(filter, self._parts.clock())
+            selection = index.selection(filter, self._parts.clock())
             found, total = await anyio.to_thread.run_sync(
                 _first, selection, key, column, limit + 1, after
             )
@@ -130,6 +132,7 @@ class Listing:
         more = len(found) > len(page)
         last = (key(page[-1]), page[-1].id) if more else None
         memories = tuple(memory.copy() for memory in page)
+        total = total if known_total is None else known_total
         return Listed(memories, total, None if last is None else _cursor(last, about))
 
 

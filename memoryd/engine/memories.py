@@ -149,8 +149,9 @@ class Memories:
         asked = replace(asked, metadata=completed(asked))
         if asked.name and not self._stays_here(asked):
             await self._parts.catch_up()  # another daemon may have stored under it a moment ago
+        await self._parts.source.before_write(lambda: asked)
+        commit = partial(self._commit_new, asked)
         with storing():
-            commit = partial(self._commit_new, asked)
             stored, has_vector = await commits.retried(self._parts, commit)
         if not has_vector:
             warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
@@ -168,12 +169,14 @@ class Memories:
 
     async def get(self, id_or_name: str) -> Memory | None:
         """The memory with this id or name; None if it does not exist or has expired."""
+        await self._parts.source.handle(id_or_name)
         memory = self._find(id_or_name)
         alive = memory is not None and not is_expired(memory, self._parts.clock())
         return memory.copy() if memory is not None and alive else None
 
     async def forget(self, id_or_name: str) -> Forgotten:
         """Delete permanently. `success` only if it existed and is deleted from store and index."""
+        await self._parts.source.handle(id_or_name)
         memory = self._find(id_or_name)
         if memory is None:
             return Forgotten(False, str(id_or_name))
@@ -188,7 +191,9 @@ class Memories:
 
     async def drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         """Delete those of `ids` for which `holds` is true, in one commit; the deleted ones."""
-        return await commits.retried(self._parts, partial(self._drop_if, ids, holds))
+        async with self._parts.source.operation():
+            await self._parts.source.before_drop(ids)
+            return await commits.retried(self._parts, partial(self._drop_if, ids, holds))
 
     async def _drop_if(self, ids: list[str], holds: Callable[[Memory | None], bool]) -> set[str]:
         index = self._parts.index

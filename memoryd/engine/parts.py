@@ -18,6 +18,7 @@ from memoryd.engine.index.snapshot import Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
+from memoryd.engine.source import Source
 from memoryd.model import DAY, MICRO, Lifetimes
 from memoryd.ports import BlockFiles, ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
@@ -143,6 +144,7 @@ class Parts:
     block_files: BlockFiles | None = None  # files with a block that memoryd keeps
     block_tokens: int = 1500  # of such a block
     audiences: Audiences = field(default_factory=Audiences)  # who sees what in a shared store
+    source: Source = field(default_factory=Source)
     # For a store that several daemons share. `catch_up` reads what the others have written until
     # now; call it outside the gate and all locks. `store_trouble`: why that is not possible.
     catch_up: Callable[[], Awaitable[None]] = _nobody_else

@@ -127,6 +127,8 @@ class Updates:
         """
         found = await self._memories.existing(memory_id)
         metadata = with_audience(metadata, audience)
+        if name is not None:
+            await self._parts.source.handle(name)
         fields = {"content": content, "type": memory_type, "name": name, "pinned": pinned}
         checked = checked_fields(fields, self._parts) | _cleared(clear, fields, expires_at)
         if metadata is not None:
@@ -157,6 +159,7 @@ class Updates:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
         if change.names and not self._parts.audiences.stays_here(found, found):
             await self._parts.catch_up()  # another daemon may have given them away a moment ago
+        await self._parts.source.before_write(partial(change.applied, found, self._parts))
         write = partial(self._pass_and_write, found, change, stamp=stamp)
         return await commits.retried(self._parts, write)
 

@@ -91,6 +91,7 @@ class Windows:
             marked[PROJECT] = project
         session = session_label(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
+            await self._parts.source.session(session)
             order = marked[ORDER] = self._window(session).next_order
             stored = await self._memories.remember_turn(content, marked, session)
             window = self._window(session)  # it may have left RAM meanwhile
@@ -109,6 +110,7 @@ class Windows:
         turns = self._parts.memory.context_window_size
         if max_turns is not None:
             turns = min(turns, checks.count(max_turns, "max_turns"))
+        await self._parts.source.session(session)
         alive = self._alive(session, now)
         shown = pushable(alive, checks.label(own_project, PROJECT), self._parts.index, now)
         messages = tuple(memory.copy() for memory in shown[-2 * turns :])
@@ -126,6 +128,7 @@ class Windows:
         """Empty a window; its memories stay. How many messages it held."""
         session = session_label(session_id)
         async with self._parts.locks.hold([f"0:{session}"]):
+            await self._parts.source.session(session)
             held = self._alive(session, self._parts.clock())
             # Mark all of them: some may be forgotten before the window is rebuilt.
             async with task_group() as tasks:

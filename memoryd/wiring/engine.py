@@ -7,7 +7,7 @@ import importlib
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,15 @@ from memoryd.adapters.block_files import LocalBlockFiles
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.next_store import ChromaNextStore
 from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
+from memoryd.adapters.chroma.remote_store import ChromaQueries
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.git import Git
 from memoryd.adapters.mirror_files import LocalMirrorFiles
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
+from memoryd.engine.thin.engine import run_thin_engine
 from memoryd.errors import MemorydError
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity, Progress, PromptFn, Watch
@@ -33,7 +36,7 @@ from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring.further_models import load_stored, serve_change, serve_reranker
 from memoryd.wiring.model import Model, guarded
-from memoryd.wiring.store import on_this_machine, open_store, with_owner
+from memoryd.wiring.store import Opened, on_this_machine, open_store, with_owner
 from memoryd.wiring.takeover import take_over
 
 if TYPE_CHECKING:
@@ -182,29 +185,13 @@ async def open_engine(
         snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
         snapshot_file.prefetch()
         async with (
-            open_store(config, identity, watch) as (store, feed, local, stored, queue),
-            run_engine(
-                config,
-                store,
-                None,
-                stored.dimension,
-                clock,
-                snapshot_file,
-                stored.model,
-                watch,
-                ClockFile(config.memory.path),
-                history=Git(),
-                language=_language(config) if config.llm.url else None,
-                prompt=prompt,
-                mirror_files=_mirror_files(config),
-                block_files=LocalBlockFiles(config.memory.path),
-                feed=feed,
-                queue=queue,
-            ) as engine,
+            open_store(config, identity, watch) as opened,
+            _run(config, opened, clock, watch, prompt, snapshot_file) as engine,
         ):
             if wait and model is not None:
                 await model.tried()
-            next_store = ChromaNextStore(local, config.store, config.memory.path)
+            stored = opened.made_for
+            next_store = ChromaNextStore(opened.local, config.store, config.memory.path)
             if model is None or stored == identity:
                 await next_store.discard()  # of a change that was called off
             if model is not None and stored == identity:
@@ -218,6 +205,40 @@ async def open_engine(
             tasks.start_soon(take_over, engine, config.memory.path, watch, tried)
             yield engine
             tasks.cancel_scope.cancel()
+
+
+def _run(
+    config: Config,
+    opened: Opened,
+    clock: Callable[[], float],
+    watch: Watch | None,
+    prompt: PromptFn | None,
+    snapshot_file: LocalSnapshotFile,
+) -> AbstractAsyncContextManager[Engine]:
+    """The engine with an index in RAM, or the one without."""
+    seen, store, stored = ClockFile(config.memory.path), opened.store, opened.made_for
+    if config.search.index == "remote":
+        snapshot_file.clear()  # of an earlier index: it would keep what is forgotten from now on
+        queries = ChromaQueries(opened.local)
+        return run_thin_engine(config, store, queries, stored.dimension, clock, seen)
+    return run_engine(
+        config,
+        store,
+        None,
+        stored.dimension,
+        clock,
+        snapshot_file,
+        stored.model,
+        watch,
+        seen,
+        history=Git(),
+        language=_language(config) if config.llm.url else None,
+        prompt=prompt,
+        mirror_files=_mirror_files(config),
+        block_files=LocalBlockFiles(config.memory.path),
+        feed=opened.feed,
+        queue=opened.queue,
+    )
 
 
 def _mirror_files(config: Config) -> LocalMirrorFiles | None:

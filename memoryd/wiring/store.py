@@ -50,6 +50,10 @@ async def open_store(
             if config.store.mode == "embedded":
                 local = await stack.enter_async_context(opened)
                 found = Opened(local, None, local, await _identity_of(local, config))
+            elif config.search.index == "remote":
+                there = partial(open_chroma, config.store, config.memory.path, identity)
+                shared = await stack.enter_async_context(there(any_model=True, progress=watch))
+                found = Opened(shared, None, shared, await _identity_of(shared, config))
             else:
                 both = await stack.enter_async_context(_open_both(config, identity, opened))
                 made_for = await _identity_of(both.private, config)

@@ -24,8 +24,8 @@ from memoryd.doors.lines import Connection, Limits
 from memoryd.doors.readiness import Readiness
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
-from memoryd.engine.engine import run_engine
 from memoryd.engine.models.lanes import RUNNERS, Lane
+from memoryd.engine.run import run_engine
 from memoryd.engine.search import pipeline, search
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE

@@ -13,7 +13,7 @@ import pytest
 from memoryd.doors.calls import CallFacts, CallLog
 from memoryd.doors.live import LONG_SECONDS, SHORT_COUNT, Live
 from memoryd.doors.readiness import Readiness
-from memoryd.engine.engine import run_engine
+from memoryd.engine.run import run_engine
 from memoryd.settings import Config
 from tests.daemons import Daemon, ForkedDaemon
 from tests.ramstore import RamStore

@@ -28,7 +28,7 @@ from memoryd.doors.rights import Tokens
 from memoryd.doors.server import McpServer
 from memoryd.doors.status import Status
 from memoryd.doors.web.app import web_app
-from memoryd.engine.engine import run_engine
+from memoryd.engine.run import run_engine
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.daemons import INITIALIZE
 from tests.ramstore import RamStore

@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.ports import Encoder
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings
 from tests.one_task import in_one_task

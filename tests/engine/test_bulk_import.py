@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine import bulk_import
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.transfer import Arrival, Outcome
 from memoryd.errors import InvalidInput, StoreError
 from memoryd.fair import BULK

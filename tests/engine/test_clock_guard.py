@@ -11,7 +11,8 @@ import pytest
 
 from memoryd.adapters.clock_file import NAME, ClockFile
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.errors import MemorydError
 from memoryd.ports import Seen
 from memoryd.settings import Config

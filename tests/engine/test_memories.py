@@ -13,7 +13,8 @@ import anyio
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.errors import InvalidInput, MemorydError
 from memoryd.model import DAY, MemoryType, end_of_day
 from memoryd.ports import Record

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.chains import Chains
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
 from memoryd.engine.memories import Memories
+from memoryd.engine.run import run_engine
 from memoryd.errors import InvalidInput, NotFound
 from memoryd.fields import RELATIONS, SUPERSEDED_BY, SUPERSEDES, ids_of, related_ids
 from memoryd.settings import Config, EmbeddingSettings

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.errors import InvalidInput
 from memoryd.settings import Config
 from tests.engine.conftest import Clock

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.errors import StoreError
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Passage, Record

@@ -8,7 +8,8 @@ import anyio
 import anyio.lowlevel
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.settings import Config
 from tests.engine.conftest import Clock, Start
 from tests.ramstore import RamStore

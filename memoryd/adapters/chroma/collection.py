@@ -276,13 +276,18 @@ class Collection:
         pairs = zip(found["ids"], found["metadatas"], strict=True)
         return {id: int(meta.get(rows.REVISION, 0)) for id, meta in pairs} or None
 
+    def _get(self, **arguments: Any) -> dict[str, Any]:
+        """Chroma's `get` with vectors."""
+        found: dict[str, Any] = self._chroma.get(**arguments)
+        return found
+
     def fetch(self, ids: Sequence[str]) -> list[rows.Row]:
         """The rows among `ids` that exist."""
         found: list[rows.Row] = []
         for start in range(0, len(ids), PAGE):
             part = list(ids[start : start + PAGE])
             include = ["documents", "metadatas", "embeddings"]
-            found += _rows(self._chroma.get(ids=part, include=include))
+            found += _rows(self._get(ids=part, include=include))
         return found
 
 

@@ -21,8 +21,9 @@ import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.collection import PAGE, Collection
-from memoryd.audience import Viewer
-from memoryd.errors import StoreConflict
+from memoryd.adapters.chroma.queries import RemoteQueries, patiently
+from memoryd.audience import Viewer, is_private
+from memoryd.errors import StoreConflict, StoreError
 from memoryd.fields import AUDIENCE, IN_PROJECT, OWNER, PROJECT
 from memoryd.metadata import RESERVED
 from memoryd.model import DAY, Memory
@@ -38,7 +39,9 @@ NOTE_VECTOR = (1.0, 0.0)  # Chroma requires one
 class SharedCollection(Collection):
     """The operations of a collection, safe beside other daemons, and what those have changed."""
 
-    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "noted", "sweep_notes"}
+    OPERATIONS: ClassVar = (
+        Collection.OPERATIONS | {"changes", "noted", "sweep_notes"} | RemoteQueries.OPERATIONS
+    )
     is_shared: ClassVar = True
 
     def __init__(
@@ -48,6 +51,9 @@ class SharedCollection(Collection):
         self._notes = notes
         self._viewer = viewer
         self.visible = _seen_by(viewer)
+        queries = RemoteQueries(chroma, self.visible, self.may_see)
+        self.find, self.newest = queries.find, queries.newest
+        self.candidates, self.sample = queries.candidates, queries.sample
         self._clock = 0  # the highest that this worker has read or written
 
     def write(
@@ -56,6 +62,12 @@ class SharedCollection(Collection):
         """See `Collection.write`. Raises StoreConflict, before or instead of writing, if another
         daemon changed one of these memories."""
         records = [*added, *replaced]
+        if any(is_private(record.memory) for record in records):
+            raise StoreError(
+                "A private memory is not written to a Chroma server.",
+                code="private_not_served",
+                hint="Give it another audience, or set search.index to memory.",
+            )
         old = self._metadatas([record.memory.id for record in records])
         _check_unchanged(records, old)
         began = time.monotonic()
@@ -158,21 +170,28 @@ class SharedCollection(Collection):
             vectors = np.asarray([NOTE_VECTOR] * len(part), dtype=np.float32)
             self._notes.upsert(ids=part, metadatas=[meta] * len(part), embeddings=vectors)
 
+    def _get(self, **arguments: Any) -> dict[str, Any]:
+        found: dict[str, Any] = patiently(self._chroma.get, **arguments)
+        return found
+
     def _next_clock(self) -> int:
-        """One more than the highest clock. Of memories that the user does not see only the presence
-        of a higher one is asked for."""
-        self.changes(self._clock)
-        step = 1
-        while (
-            self.visible
-            and self._chroma.get(where={rows.CLOCK: {"$gt": self._clock}}, limit=1, include=[])[
-                "ids"
-            ]
-        ):
-            self._clock += step
-            step *= 2
-        self._clock += 1
+        """One more than the highest clock, also of memories that the user does not see."""
+        self._clock = max(map(self._highest_clock, (self._chroma, self._notes))) + 1
         return self._clock
+
+    def _highest_clock(self, chroma: Any) -> int:
+        """The highest clock in a collection, or the highest that is known if there is none above
+        it. Reads few rows, however many were written since."""
+        low = self._clock
+        while True:
+            where = {rows.CLOCK: {"$gt": low}}
+            found = chroma.get(where=where, limit=PAGE, include=["metadatas"])["metadatas"]
+            low = max([low, *(int(meta[rows.CLOCK]) for meta in found)])
+            if len(found) < PAGE:
+                return low
+            step = PAGE
+            while chroma.get(where={rows.CLOCK: {"$gt": low + step}}, limit=1, include=[])["ids"]:
+                low, step = low + step, 2 * step
 
     def _metadatas(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The metadata of those rows that exist, by id."""

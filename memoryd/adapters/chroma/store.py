@@ -139,6 +139,10 @@ class ChromaStore:
     async def sweep_notes(self) -> None:
         await self._worker.call("sweep_notes")
 
+    async def query(self, name: str, *args: object) -> Any:
+        """An operation of `memoryd.adapters.chroma.queries`."""
+        return await self._worker.call(name, *args)
+
     def _report_unreadable(self, found: Mapping[str, str]) -> None:
         new = {id: why for id, why in found.items() if id not in self._unreadable}
         self._unreadable |= new

@@ -70,7 +70,7 @@ _local = threading.local()  # a stemmer is not thread-safe
 def terms(text: str) -> list[int]:
     """The terms of a text, in order, with repetitions."""
     found: list[int] = []
-    text = _folded(text)
+    text = folded(text)
     for chunk in CHUNK.findall(text):
         if len(chunk) <= LONGEST:
             found += _cached(chunk) if len(chunk) <= CACHED else _terms_of(chunk)
@@ -82,7 +82,7 @@ def terms(text: str) -> list[int]:
 
 def numbers(text: str) -> set[int]:
     """The terms of chunks with a digit: numbers, versions, codes. People do not paraphrase them."""
-    chunks = CHUNK.findall(_folded(text))
+    chunks = CHUNK.findall(folded(text))
     with_digit = (chunk for chunk in chunks if any(sign.isdecimal() for sign in chunk))
     return {found for chunk in with_digit for found in _terms_of(chunk[:LONGEST])}
 
@@ -111,7 +111,7 @@ def term(word: str) -> int:
     return int.from_bytes(blake2b(word.encode(errors="replace"), digest_size=8).digest(), "big")
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """The text without width variants, accents and points, and with ASCII digits. Case stays: it
     shows word boundaries."""
     if text.isascii():

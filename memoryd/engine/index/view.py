@@ -124,6 +124,10 @@ class View:
     in_time: Mask | None = None  # allowed, and of a time that the query names; None: names none
     asks_time_only: bool = False  # the query has no other word to search for
     is_exact: bool = True  # compare every row that could be among the best exactly
+    # Where the index has only a part of a collection: how many memories of it match the filter, and
+    # the average word score of those.
+    population: int | None = None
+    average_words: float | None = None
 
     def signals(
         self, query: Floats | None, slot_cosines: Floats | None = None, count: int | None = None

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,25 @@ COVERAGE_STEPS = 128  # resolution of `chance_coverage`
 BY_CHANCE = 0.25  # expected number of rows from which a coverage counts as chance
 
 
+class Statistics(Protocol):
+    """How often terms occur in a collection of which an index has only a part."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows the collection has."""
+
+    def holders(self, term: int, known: int) -> int:
+        """About how many rows have a term; `known` of them are in the index."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """Copies of the parts of the index that one query needs."""
 
     postings: list[NDArray[np.uint32]]  # by term: rows and counts
     weights: list[float]  # by term
+    holders: list[int]  # by term: how many rows have it
+    rows: int  # with terms
     total: float  # the weight of the whole query
     lengths: Floats
     before: Rows  # by row: the row of the message before it, or -1
@@ -113,11 +126,11 @@ class Lookup:
         """The coverage that some row probably reaches if each term were spread over rows at
         random, as often as it occurs, independently of the others. One word that a single row
         has is therefore chance; two such words in one row are more than chance."""
-        rows = int(np.count_nonzero(self.lengths))
+        rows = self.rows
         shares = np.zeros(COVERAGE_STEPS + 1)  # of rows, by coverage
         shares[0] = 1.0
-        for packed, weight in zip(self.postings, self.weights, strict=True):
-            step, holds = round(weight / self.total * COVERAGE_STEPS), len(packed) / max(1, rows)
+        for count, weight in zip(self.holders, self.weights, strict=True):
+            step, holds = round(weight / self.total * COVERAGE_STEPS), count / max(1, rows)
             if step:
                 with_term = np.concatenate([np.zeros(step), shares[:-step]])
                 shares = (1.0 - holds) * shares + holds * with_term
@@ -166,6 +179,7 @@ class WordIndex:
         self._lengths = np.zeros(1024, dtype=np.float32)
         self._live = 0
         self._norms = Norms()
+        self.statistics: Statistics | None = None  # None: all rows are here
 
     def __len__(self) -> int:
         """How many rows are in the index."""
@@ -175,7 +189,7 @@ class WordIndex:
     def vocabulary(self) -> int:
         """How many different terms there are."""
         known = set(self._postings).union(*(part.terms() for part in self._sealed))
-        return sum(self._holders(term) > 0 for term in known)
+        return sum(self.holders(term) > 0 for term in known)
 
     def put(self, row: int, terms: Sequence[int]) -> None:
         """Add a new row with these terms."""
@@ -254,14 +268,15 @@ class WordIndex:
             return found[0]
         return np.sort(np.concatenate(found)) if found else NO_POSTINGS
 
-    def _holders(self, term: int) -> int:
+    def holders(self, term: int) -> int:
         """How many rows have a term."""
-        return len(self._holding(term))
+        return self._count(term, len(self._holding(term)))
 
     def has_rare(self, terms: Iterable[int]) -> bool:
         """Whether one of these terms occurs, and in few rows."""
-        few = max(1, self._live // RARE)
-        return any(0 < self._holders(term) <= few for term in terms)
+        few = max(1, self._rows // RARE)
+        held = (term for term in terms if self._holding(term).size)
+        return any(self.holders(term) <= few for term in held)
 
     def lengths(self, count: int) -> Floats:
         """A copy of the lengths of the first `count` rows."""
@@ -285,16 +300,29 @@ class WordIndex:
         `version` changes with every write, `expired` rows do not count."""
         size = len(before)
         found = {term: self._holding(term) for term in set(query)}
+        counts = {term: self._count(term, len(held)) for term, held in found.items()}
         weighed = sorted(
-            ((self._weight(term, len(held), quiet), term) for term, held in found.items()),
+            ((self._weight(term, count, quiet), term) for term, count in counts.items()),
             reverse=True,
         )[:MAX_TERMS]
-        used = [(found[term], weight) for weight, term in weighed if len(found[term])]
+        used = [(term, weight) for weight, term in weighed if len(found[term])]
         total = sum(weight for weight, _ in weighed)
         kept = (self.lengths(size), before, after, self._norms, version, expired)
-        return Lookup([held for held, _ in used], [weight for _, weight in used], total, *kept)
+        postings, holders = [found[term] for term, _ in used], [counts[term] for term, _ in used]
+        return Lookup(postings, [weight for _, weight in used], holders, self._rows, total, *kept)
+
+    def weight(self, term: int, quiet: float) -> float:
+        """The weight of a term of a query."""
+        return self._weight(term, self.holders(term), quiet)
 
     def _weight(self, term: int, holders: int, quiet: float) -> float:
         """Rare terms weigh more (inverse document frequency)."""
-        rarity = math.log(1.0 + (self._live - holders + 0.5) / (holders + 0.5))
+        rarity = math.log(1.0 + (self._rows - holders + 0.5) / (holders + 0.5))
         return rarity * (quiet if term in QUIET else 1.0)
+
+    def _count(self, term: int, known: int) -> int:
+        return known if self.statistics is None else self.statistics.holders(term, known)
+
+    @property
+    def _rows(self) -> int:
+        return self._live if self.statistics is None else self.statistics.rows

@@ -155,7 +155,7 @@ def trust(
     """The weight of words for this query, 0..1, from the best slots of each signal."""
     coverage = view.best_coverage(by_words)
     spread = _spread(signals.words[np.union1d(by_meaning, by_words)])
-    memories = int(np.count_nonzero(view.allowed))
+    memories = view.population or int(np.count_nonzero(view.allowed))
     # Not a fixed number: in a small store that would be half of all memories.
     nearest = by_meaning[: math.ceil(NEAREST * math.sqrt(memories))]
     shared = float(signals.words[nearest].mean()) if by_meaning.size else 0.0
@@ -164,7 +164,9 @@ def trust(
     evidence += NAMED * view.names_speaker
     known = evidence / FULL_EVIDENCE
     # With a prior of memories that share no word, so that a store of one memory is no crowd.
-    average = float(np.dot(signals.words, view.allowed)) / (memories + PRIOR)
+    average = view.average_words
+    if average is None:
+        average = float(np.dot(signals.words, view.allowed)) / (memories + PRIOR)
     known = min(1.0, known) * min(1.0, CROWD / max(average, 1e-6))
     sure = max((coverage - SURE_COVERAGE) / 0.1, (beyond_chance - SURE_BEYOND_CHANCE) / 0.1)
     return max(0.0, known, SURE_TRUST * min(1.0, max(sure, float(view.names_number))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
@@ -19,6 +20,7 @@ from memoryd.engine.project_rules import narrowed
 from memoryd.engine.search.dates import NO_TIMES, asked_times
 from memoryd.engine.search.fold import did_not_fit, within
 from memoryd.engine.search.pipeline import BY_WORDS, STEPS, WORD_STEPS, SearchState, run, timed
+from memoryd.engine.source import SearchNeed
 from memoryd.errors import EmbedError, InvalidInput
 from memoryd.fair import in_thread, turn
 from memoryd.fields import KIND, PROJECT, SUPERSEDED_BY
@@ -137,21 +139,28 @@ class Search:
                 vector, warnings = (None, []) if words_only else await self._vector(text, timings)
             if trouble := parts.store_trouble():
                 vector, warnings = None, [*warnings, f"{trouble} {BY_WORDS}"]
+            now, times = parts.clock(), NO_TIMES
+            if not words_only:
+                times = asked_times(text, now, self._zone)
+            need = SearchNeed(text, words, vector, filter, times, limit, now)
+            began = time.perf_counter()
             # Wait before the view is taken, not after: fewer writes come in between.
-            async with turn():
+            async with parts.source.searched(parts.index, need) as index, turn():
+                if index is not parts.index:
+                    timings["candidates"] = time.perf_counter() - began
                 now = parts.clock()  # read after all waiting: nothing that expired is returned
                 state = SearchState(
                     text=text,
                     vector=vector,
                     terms=words,
                     numbers=digits,
-                    times=NO_TIMES if words_only else asked_times(text, now, self._zone),
+                    times=times,
                     words_only=words_only,
                     filter=filter,
                     now=now,
                     limit=limit,
                     min_score=min_score,
-                    index=parts.index,
+                    index=index,
                     store=parts.store,
                     settings=parts.search,
                     lifecycle=parts.lifecycle,

@@ -10,7 +10,8 @@ import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.ask.ask import NOTHING, Answer
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.errors import InvalidInput, ModelUnavailable
 from memoryd.model import DAY
 from memoryd.settings import Config

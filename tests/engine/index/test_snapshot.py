@@ -14,9 +14,10 @@ import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
 from memoryd.engine.index import snapshot
 from memoryd.engine.memories import Memories
+from memoryd.engine.run import run_engine
 from memoryd.engine.updates import Updates
 from memoryd.settings import Config
 from tests.engine.conftest import Clock

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.search import pipeline
 from memoryd.model import DAY
 from memoryd.settings import Config

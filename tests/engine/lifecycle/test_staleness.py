@@ -12,10 +12,11 @@ import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.adapters.git import Git
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
 from memoryd.engine.lifecycle import staleness
 from memoryd.engine.lifecycle.folders import ProjectFolders
 from memoryd.engine.lifecycle.staleness import named_file
+from memoryd.engine.run import run_engine
 from memoryd.model import DAY, Memory
 from memoryd.settings import Config
 from tests.adapters.test_git import commit, run

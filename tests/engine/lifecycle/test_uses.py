@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
 from memoryd.engine.lock_keys import id_key
+from memoryd.engine.run import run_engine
 from memoryd.errors import InvalidInput, StoreError
 from memoryd.model import DAY
 from memoryd.ports import Record

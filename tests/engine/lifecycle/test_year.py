@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import run_engine
 from memoryd.engine.lifecycle.decay import confidence_now, is_deprecated
+from memoryd.engine.run import run_engine
 from memoryd.fields import HALF_LIVES
 from memoryd.model import DAY
 from memoryd.settings import Config

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
 from memoryd.engine.map.map import Computing
 from memoryd.engine.map.points import MAGIC, Drawn
+from memoryd.engine.run import run_engine
 from memoryd.errors import InvalidInput
 from memoryd.settings import Config
 from tests.engine.conftest import Clock, Start

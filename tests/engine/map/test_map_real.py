@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 import numpy as np
 import pytest
 
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.settings import Config
 from memoryd.wiring.engine import load_encoder
 from tests.engine.conftest import Clock

@@ -11,8 +11,9 @@ import pytest
 
 from memoryd.adapters.block_files import LocalBlockFiles
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
 from memoryd.engine.mirror.blocks import Blocks
+from memoryd.engine.run import run_engine
 from memoryd.engine.search.fold import tokens
 from memoryd.errors import InvalidInput, MemorydError, MirrorError
 from memoryd.formats.claude_md import BEGIN, END, KEPT

@@ -15,9 +15,10 @@ import pytest
 from numpy.typing import NDArray
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
 from memoryd.engine.models import model_change
 from memoryd.engine.models.model_change import ModelChange
+from memoryd.engine.run import run_engine
 from memoryd.errors import EmbedError, ModelUnavailable, TextRefused
 from memoryd.lead import DEFAULT, lead_of
 from memoryd.ports import Identity, Record

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.sessions import compaction
 from memoryd.engine.sessions.messages import messages_of
 from memoryd.engine.sessions.records import find_record, last_consolidated, markers_of

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.sessions.digest import listed
 from memoryd.fields import DIGEST_OF
 from memoryd.settings import Config, SessionSettings

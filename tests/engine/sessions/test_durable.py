@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.sessions.durable import LINE, Durable
 from memoryd.fields import NEEDS_REVIEW, USER_VERIFIED, USES
 from memoryd.model import DAY, Memory, MemoryType

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.sessions.answers import ProposedFact
 from memoryd.engine.sessions.facts import Taken, _says_otherwise
 from memoryd.engine.sessions.proposals import LLM, RULES, Proposal, by_llm, by_rules

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import run_engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.search.fold import tokens
 from memoryd.engine.search.search import Search
 from memoryd.engine.sessions.packing import Entry, Section

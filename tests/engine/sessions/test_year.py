@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
-from memoryd.engine.engine import Engine, run_engine
+from memoryd.engine.engine import Engine
+from memoryd.engine.run import run_engine
 from memoryd.engine.search.fold import tokens
 from memoryd.engine.sessions.working_memory import MAX_INJECTED
 from memoryd.fields import FROM_SESSION, SUPERSEDED_BY

@@ -1,0 +1,161 @@
+"""The source of a daemon without an index: what an operation needs is read from the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from memoryd.engine.filters import Filter
+from memoryd.engine.index.index import Index
+from memoryd.engine.memories import LONGEST_ADDRESS
+from memoryd.engine.parts import Parts
+from memoryd.engine.source import ListNeed, SearchNeed, Source
+from memoryd.engine.thin.conditions import conditions_of
+from memoryd.engine.thin.search import CandidateSearch
+from memoryd.engine.thin.working_set import WorkingSet
+from memoryd.errors import NeedsFullIndex
+from memoryd.fields import ALIASES, handles_of, related_ids
+from memoryd.labels import normal_name
+from memoryd.model import Memory, MemoryType
+from memoryd.queries import Conditions, Place, Queries
+
+MAX_NAMED = 50  # memories with one name; more are leftovers of interrupted writes
+MAX_TWINS = 200  # facts that may be identical
+PART = 100  # characters of both ends of a fact, by which identical ones are found
+SPARE_MESSAGES = 20  # of a session, besides those of a window
+MAX_FACTS = 200  # of a session: its record is one of them
+MAX_NAMING = 500  # memories that name one in a relation
+AT_ONCE = 20  # ids in one query for those that name them
+COUNTED = 1000  # memories up to which a list says how many match
+SPARE, MORE = 40, 2  # memories read for a page: this many more, and this many times as many
+MAX_READ = 5000  # memories that are read for one page
+
+
+class ThinSource(Source):
+    """Reads from the server; see `Source`."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        queries: Queries,
+        working_set: WorkingSet,
+        search: CandidateSearch,
+        drop_window: Callable[[str], None],
+    ) -> None:
+        """`drop_window`: makes the window of a session be built again."""
+        self._parts, self._queries, self._working_set = parts, queries, working_set
+        self._search, self._drop_window = search, drop_window
+
+    def operation(self) -> AbstractAsyncContextManager[object]:
+        return self._working_set.operation()
+
+    async def handle(self, id_or_name: object) -> None:
+        if not isinstance(id_or_name, str) or not 0 < len(id_or_name) <= LONGEST_ADDRESS:
+            return
+        async with self._working_set.operation() as running:
+            if id_or_name in running.known or id_or_name in running.looked_up:
+                return
+            running.looked_up.add(id_or_name)
+            named = await self._named(normal_name(id_or_name))
+            await self._working_set.load({id_or_name, *named})
+
+    async def _named(self, name: str) -> list[str]:
+        """The ids of the memories that have a name, or notes that have it as an alias."""
+        if not name or "\0" in name:
+            return []
+        alias = Conditions(type=MemoryType.FACT, having=((ALIASES, (name,)),))
+        return await self._queries.find(Conditions(name=name), alias, limit=MAX_NAMED)
+
+    async def before_write(self, wanted: Callable[[], Memory]) -> None:
+        memory = wanted()
+        async with self._working_set.operation():
+            for handle in handles_of(memory):
+                await self.handle(handle)
+            ids = related_ids(memory)
+            if memory.type is MemoryType.FACT:
+                ids |= set(await self._twins(memory))
+            await self._working_set.load(ids)
+
+    async def _twins(self, memory: Memory) -> list[str]:
+        """The ids of facts that may be identical."""
+        text = memory.content.strip().partition("\0")[0]
+        if not text:
+            return []
+        ends = tuple(dict.fromkeys((text[:PART], text[-PART:])))
+        asked = Conditions(MemoryType.FACT, memory.session_id, contains=ends)
+        return await self._queries.find(asked, limit=MAX_TWINS)
+
+    async def before_drop(self, ids: Sequence[str]) -> None:
+        async with self._working_set.operation():
+            known = tuple(id for id in ids if "\0" not in id)
+            some = [known[at : at + AT_ONCE] for at in range(0, len(known), AT_ONCE)]
+            asked = [Conditions(naming=part) for part in some]
+            naming = await self._queries.find(*asked, limit=MAX_NAMING)
+            await self._working_set.load({*ids, *naming})
+
+    async def session(self, session_id: str) -> None:
+        async with self._working_set.operation():
+            await self.messages(
+                session_id, 2 * self._parts.memory.context_window_size + SPARE_MESSAGES
+            )
+            self._drop_window(session_id)
+
+    async def load(self, ids: Iterable[str]) -> None:
+        """Read these memories."""
+        await self._working_set.load(ids)
+
+    async def messages(self, session_id: str, count: int) -> None:
+        """Read the last messages of a session, and its record."""
+        said = Conditions(MemoryType.CONVERSATION, session_id)
+        async with self._working_set.operation():
+            ids = await self._queries.newest(said, self._parts.clock(), None, count)
+            facts = Conditions(MemoryType.FACT, session_id)
+            ids += await self._queries.find(facts, limit=MAX_FACTS)
+            await self._working_set.load(ids)
+
+    @asynccontextmanager
+    async def searched(self, index: Index, need: SearchNeed) -> AsyncIterator[Index]:
+        made = await self._search.index(need)
+        try:
+            yield made
+        finally:
+            made.close()
+
+    async def listed(self, index: Index, need: ListNeed) -> tuple[Index, int | None]:
+        if need.order != "newest":
+            raise NeedsFullIndex(f"Lists in the order {need.order!r} need all memories in RAM.")
+        asked = conditions_of(need.filter)
+        after = None if need.after is None else (-need.after[0][0], need.after[1])
+        found = Index(self._search.dimension, keep_vectors=False)
+        last = await self._read_page(found, need, asked, after)
+        total = await self._queries.find(asked, limit=COUNTED)
+        return found, max(len(total), last)
+
+    async def _read_page(
+        self, found: Index, need: ListNeed, asked: Conditions, after: Place | None
+    ) -> int:
+        """Read memories into an index until those that match fill the page; how many match."""
+        now, filter, matching = need.now, need.filter, 0
+        while matching <= need.limit:
+            size = MORE * need.limit + SPARE
+            ids = await self._queries.newest(asked, now, after, size)
+            records = {record.memory.id: record for record in await self._parts.store.get(ids)}
+            for record in records.values():
+                found.put(record)
+            await self._search.add_superseding(found)
+            matching = _count(found, filter, now)
+            if len(ids) < size:
+                break
+            if len(found) > MAX_READ:
+                raise NeedsFullIndex(
+                    "Too few of the newest memories pass this filter, which the server cannot test."
+                )
+            oldest = records.get(ids[-1])
+            if oldest is None:
+                break  # forgotten at this moment
+            after = (oldest.memory.created_at, oldest.memory.id)
+        return matching
+
+
+def _count(index: Index, filter: Filter, now: float) -> int:
+    return int(index.selection(filter, now).mask().sum())

@@ -1,0 +1,106 @@
+"""Finding memories on a real Chroma server without an index."""
+
+from __future__ import annotations
+
+import random
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+
+from memoryd.adapters.chroma import queries, shared
+from memoryd.adapters.chroma.open import open_remote
+from memoryd.adapters.chroma.shared import SharedCollection
+from memoryd.audience import Viewer
+from memoryd.model import MemoryType
+from memoryd.ports import Record
+from memoryd.queries import CandidatesWanted, Conditions, Place
+from memoryd.settings import StoreSettings
+from tests.adapters.chroma.test_contract import IDENTITY, record
+
+
+@pytest.fixture
+def collection(
+    chroma_server: int,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> SharedCollection:
+    monkeypatch.chdir(tmp_path)  # back to where the tests run: opening changes the directory
+    name = f"test-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
+    settings = StoreSettings(mode="http", port=chroma_server, collection=name)
+    made = open_remote(settings, IDENTITY)
+    assert isinstance(made, SharedCollection)
+    return made
+
+
+def times(seed: int) -> list[float]:
+    """Some in the future, many at the same moment, the others over years."""
+    pick = random.Random(seed)
+    now = 1_800_000_000.0
+    spread = [now - 10 ** pick.uniform(0, 9) for _ in range(60)]
+    return [*spread, *[now - 500.0] * 40, now + 60.0, 0.0]
+
+
+def test_pages_of_the_newest_have_each_memory_once_in_order(
+    collection: SharedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "MOST", 10)  # so that windows have to become narrower
+    made = [record(f"m{n:03}", created_at=at) for n, at in enumerate(times(3))]
+    collection.write(made, [], [])
+    wanted = sorted((-one.memory.created_at, one.memory.id) for one in made)
+    found: list[str] = []
+    after: Place | None = None
+    while page := collection.newest(Conditions(), 1_800_000_000.0, after, 13):
+        found += page
+        last = collection.get([page[-1]])[0].memory
+        after = (last.created_at, last.id)
+    assert found == [id for _, id in wanted]
+
+
+def test_candidates_by_words_have_the_rarest_and_all_passages(
+    collection: SharedCollection,
+) -> None:
+    plain = [record(f"p{n}", content=f"the common thing {n}") for n in range(30)]
+    rare = record("rare", 3, content="a COMMON walrus thing" * 20)
+    collection.write([*plain, rare], [], [])
+    wanted = CandidatesWanted(None, 0, (r"(?i)\bwalrus", r"(?i)\bcommon"), each=10, by_words=5)
+    found = collection.candidates(wanted)
+    by_id = {one.memory.id: one for one in found.records}
+    assert found.counts == (1, 10)
+    assert len(by_id["rare"].passages) == 3
+    assert len(by_id) == 5
+
+
+def test_a_filter_does_not_hide_the_later_passages_of_a_memory(
+    collection: SharedCollection,
+) -> None:
+    long = record("long", 3, content="x" * 90)
+    collection.write([long, *[record(f"p{n}") for n in range(5)]], [], [])
+    asked = Conditions(MemoryType.FACT)
+    wanted = CandidatesWanted(long.passages[2].vector, 1, (), 1, 1, asked)
+    assert "long" in {one.memory.id for one in collection.candidates(wanted).records}
+
+
+def test_a_sample_is_spread_over_the_collection(collection: SharedCollection) -> None:
+    made = [record(f"m{n}", 2, content=f"text {n}") for n in range(50)]
+    collection.write(made, [], [])
+    found, rows = collection.sample(16)
+    assert rows == 100
+    assert 0 < len(found) <= 16
+    assert len(collection.sample(1000)[0]) == 50
+
+
+def test_the_next_clock_is_found_with_few_rows(
+    collection: SharedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "PAGE", 8)
+    kept = (collection._chroma, collection._notes, IDENTITY, collection.client)
+    other = SharedCollection(*kept, Viewer("anna", ()))
+    records: list[Record] = [record(f"m{n}") for n in range(40)]
+    for one in records:
+        collection.write([one], [], [])
+    collection.write([], [], ["m0"])
+    highest = collection.changes(0).clock
+    other.write([record("last")], [], [])
+    assert other.get(["last"])[0].clock == highest + 1
