@@ -18,6 +18,7 @@ from memoryd.model import CONFIDENCE, CONTEXT_NAME, FOREIGN_ID, Memory, MemoryTy
 KIND, SOURCE, TAGS, CATEGORY = "kind", "source", "tags", "category"
 FILES, MODULES = "related_files", "related_modules"
 COMMIT, SCOPE, CITATION, PROJECT = "commit_sha", "scope", "citation", "project"
+OWNER, AUDIENCE = "owner", "audience"  # see `audience`
 STEPS, TRIED, WHY_FAILED, USED_INSTEAD = "steps", "tried", "why_failed", "used_instead"
 ESTIMATE, ACTUAL, RATIO = "estimate", "actual", "ratio"
 SUPERSEDES, SUPERSEDED_BY, DERIVED_FROM = "supersedes", "superseded_by", "derived_from"
@@ -63,6 +64,7 @@ TRUST = {
 }
 # Sources that are no person's or agent's choice: decayed memories of theirs may be deleted.
 MACHINE_SOURCES = frozenset({"qa_auto", "mcp_auto", "commit_auto", "observer_inferred"})
+AUDIENCES = PRIVATE, IN_PROJECT, TEAM = "private", "project", "team"  # smallest first
 SCOPES = ("global", "module", "work_unit", "session")
 DEFAULT_CONFIDENCE = 0.8
 MAX_CITATION = 40
@@ -142,6 +144,7 @@ RULES: dict[str, Rule] = {
         f"a text of at most {MAX_CITATION} characters",
     ),
     PROJECT: _TEXT,
+    AUDIENCE: (lambda value: value in AUDIENCES, f"one of {', '.join(AUDIENCES)}"),
     **dict.fromkeys(RELATIONS, _IDS),
 }
 # Of these kinds only: elsewhere such keys mean what the caller likes.

@@ -1,7 +1,5 @@
-"""The ports: the interfaces that the engine needs from the outside.
-
-Each port has several implementations under `adapters/` and one suite of contract tests.
-"""
+"""The ports: the interfaces that the engine needs from the outside. Each has several
+implementations under `adapters/` and one suite of contract tests."""
 
 from __future__ import annotations
 
@@ -102,10 +100,11 @@ class Record:
     memory: Memory
     passages: tuple[Passage, ...] = ()
     revision: int = 0  # a new number for every write of this memory; 0: not written yet
-    # The revision that the writer of this version knew, 0 if it knew none. A store that several
-    # daemons share refuses a write that would replace another one. None: not compared.
+    # The revision that its writer knew, 0 if none; None: not compared. A store that several daemons
+    # share refuses a write that would replace another one.
     replaces: int | None = None
     clock: int = 0  # orders the writes of all daemons that share a store; 0: not shared
+    moved_from: int = 0  # the revision of the version in another store that this one replaces
 
 
 @dataclass(frozen=True, slots=True)

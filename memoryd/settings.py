@@ -71,6 +71,9 @@ class StoreSettings:
     tenant: str = "default_tenant"
     database: str = "default_database"
     poll_seconds: float = field(default=1.0, metadata={"least": 0.1, "most": 10.0})
+    owner: str = ""
+    audience: Literal["private", "project", "team"] = "private"
+    projects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

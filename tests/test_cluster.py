@@ -36,6 +36,7 @@ def pair() -> Iterator[Pair]:
         asyncio.run(server.start())
         settings = {"MEMORYD_STORE_MODE": "http", "MEMORYD_STORE_PORT": str(port)}
         settings |= {"MEMORYD_STORE_POLL_SECONDS": "0.2", "MEMORYD_DOORS_TOOLSETS": "all"}
+        settings |= {"MEMORYD_STORE_AUDIENCE": "team"}
         daemons = [ForkedDaemon(folder / f"d{n}", **settings).start() for n in range(2)]
         yield Pair(server, daemons)
         for daemon in daemons:

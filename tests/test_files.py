@@ -21,7 +21,7 @@ from memoryd.adapters.backup_file import BackupWriter
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.disk_errors import probe_disk
 from memoryd.adapters.chroma.inspect_files import inspect
-from memoryd.adapters.chroma.worker import take_lock
+from memoryd.adapters.chroma.lock import take_lock
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.cli.main import main
@@ -154,14 +154,8 @@ def write_snapshot(folder: Path) -> None:
     save_snapshot(LocalSnapshotFile(folder / "index.snapshot"))
 
 
-def erase_in_snapshot(folder: Path) -> None:
-    """Of a snapshot_file that remembers a file in whose place there is a link now."""
-    snapshot_file, place = LocalSnapshotFile(folder / "erased"), folder / "erased"
-    moved = place.rename(folder / "link") if place.is_symlink() else None
-    save_snapshot(snapshot_file)
-    if moved:
-        moved.replace(place)
-    snapshot_file.erase(1)
+def write_vectors(folder: Path) -> None:
+    LocalSnapshotFile(folder / "index.snapshot").vectors(4)
 
 
 def write_log(folder: Path) -> None:
@@ -206,7 +200,7 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
     "token": (lambda folder: read_token(folder / "token"), REFUSED),
     "index.snapshot": (write_snapshot, REPLACED),
     "index.new": (write_snapshot, REPLACED),
-    "erased": (erase_in_snapshot, REPLACED),
+    "index.vectors": (write_vectors, REPLACED),
     f"{BACKUP}.part": (write_backup, REPLACED),
     "copies/source": (copy_backup, REPLACED),
     "copies/source.part": (copy_backup, REPLACED),

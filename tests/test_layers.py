@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # What each layer may import of ours. Wiring and daemon may import all but the command line.
 WORDS = set("model errors ports settings config places permissions metadata logs tasks".split())
 WORDS |= {"daemon_record", "endpoints", "export_file", "fair", "fields", "files", "formats"}
-WORDS |= {"hook_events", "hosts", "imports", "index_files", "phases"}
+WORDS |= {"audience", "hook_events", "hosts", "imports", "index_files", "phases"}
 WORDS |= {"labels", "lead", "masking", "normalise", "owner", "sanitize", "systemd", "toolsets"}
 WORDS |= {"project_folder", "recall_text", "uncaught", "amounts", "diagnosis", "setting_view"}
 MAY = {

@@ -59,6 +59,7 @@ def update(options: argparse.Namespace) -> int:
         "pinned": options.pinned,
         "expires_at": options.expires_at,
         "clear": options.clear,
+        "audience": options.audience,
     }
     if options.replace_metadata and change["metadata"] is None:
         change["metadata"] = {}

@@ -48,6 +48,8 @@ def store(options: argparse.Namespace) -> int:
     notes(stored["warnings"])
     project = shown_project(stored)
     into = f", project {project}" if project else ""
+    if audience := stored["metadata"].get("audience"):
+        into += f", audience {clean(str(audience))}"
     say(f"{_how(stored)} {stored['type']} {stored['id']}, {kept_until(stored)}{into}")
     return 0
 
@@ -114,6 +116,7 @@ async def _store(options: argparse.Namespace, content: str) -> Stored:
             expires_at=options.expires_at,
             pinned=options.pinned,
             shared=options.shared,
+            audience=options.audience,
         )
 
 

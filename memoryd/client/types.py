@@ -270,6 +270,7 @@ class StoreOptions(TypedDict, total=False):
     expires_at: str | float | None
     pinned: bool | None
     shared: bool | None
+    audience: str | None
 
 
 class SearchOptions(TypedDict, total=False):
@@ -313,6 +314,7 @@ class UpdateOptions(TypedDict, total=False):
     pinned: bool | None
     expires_at: str | float | None
     clear: list[str] | None
+    audience: str | None
 
 
 class ClientOptions(TypedDict, total=False):

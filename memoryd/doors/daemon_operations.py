@@ -50,8 +50,7 @@ class DaemonOperations:
         self.arguments: dict[str, set[str]] = {"overview": set(), "samples": {"since"}}
         self.add(recent.NAME, self._recent_calls, recent.ARGUMENTS)
         if config is not None:
-            is_embedded = config.store.mode == "embedded"
-            backups = Backups(readiness, config.memory.path, restorer if is_embedded else None)
+            backups = Backups(readiness, config.memory.path, restorer)
             checkup = Checkup(readiness, status, config, origins)
             self.calls |= checkup.calls | backups.calls
             self.arguments |= checkup.arguments | backups.arguments

@@ -42,6 +42,7 @@ from memoryd.toolsets import DEFAULT
 
 log = structlog.get_logger()
 UNKNOWN = "unknown"  # logged in place of a name that is no tool, which may be any text
+RESUMED = frozenset({"purge"})  # a stop does not wait for these: the next start goes on with them
 RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
 
 
@@ -106,13 +107,14 @@ class McpServer:
 
     @asynccontextmanager
     async def _counted(self, name: str) -> AsyncIterator[Call]:
-        """Time a call, and let a stop wait for it."""
-        self._running += 1
+        """Time a call, and let a stop wait for it, unless the next start goes on with it."""
+        counted = name not in RESUMED
+        self._running += counted
         try:
             with self.status.calls.timed(name if self._tools.has(name) else UNKNOWN) as call:
                 yield call
         finally:
-            self._running -= 1
+            self._running -= counted
             self._idle.set()
 
     async def call_as_owner(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,10 @@ class Chains:
 
     async def mend_relations(self) -> int:
         """Remove ids that no memory has from relations, if they were unknown at the last call too:
-        an import may still bring them. How many."""
+        an import may still bring them. How many. Nothing is removed while the server of a shared
+        store cannot be reached: the ids may be of memories that it has."""
+        if self._parts.store_trouble():
+            return 0
         index = self._parts.index
         unknown = set(index.relations.unknown())
         due = sorted(unknown & self._dangling)
@@ -50,6 +53,12 @@ class Chains:
             naming = index.relations.naming(ids)
             async with self._parts.locks.hold(map(id_key, {*ids, *naming})):
                 if index.relations.naming(ids) <= naming:  # else at the next look
-                    still = [id for id in ids if index.get(id) is None]
+                    still = [id for id in ids if index.get(id) is None and self._may_mend(id)]
                     await relations.clean(self._parts, still)
         return len(due)
+
+    def _may_mend(self, id: str) -> bool:
+        """Whether all memories that name this id may be changed for that."""
+        index = self._parts.index
+        naming = (index.get(by) for by in index.relations.naming([id]))
+        return all(self._parts.audiences.may_mend(memory) for memory in naming if memory)

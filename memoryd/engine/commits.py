@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from memoryd.engine.parts import Parts
 from memoryd.errors import ModelUnavailable, StoreConflict, TextRefused
 from memoryd.fair import in_thread
 from memoryd.lead import lead_of
-from memoryd.model import Memory
+from memoryd.model import Memory, identical
 from memoryd.ports import Passage, Record
 
 T = TypeVar("T")
@@ -44,8 +44,9 @@ async def passages(parts: Parts, memory: Memory) -> tuple[Passage, ...]:
 
 
 async def commit(parts: Parts, *records: Record) -> None:
-    """Write memories, new or changed, to store and index: all of them or none."""
-    records = tuple(_stamped(parts, record) for record in records)
+    """Write memories, new or changed, to store and index: all of them or none. Raises InvalidInput
+    if the user may not make one of these changes."""
+    records = tuple(_stamped(parts, record) for record in _admitted(parts, records))
     found = [await terms(record) for record in records]
     with anyio.CancelScope(shield=True):
         parts.index.tables[0].reserve(sum(len(record.passages) or 1 for record in records))
@@ -66,6 +67,24 @@ async def commit(parts: Parts, *records: Record) -> None:
             raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None
         for record in records:
             parts.snapshots.erase(record.memory.id)  # the text of the old version
+
+
+def _admitted(parts: Parts, records: Sequence[Record]) -> Iterator[Record]:
+    """The records as those who see them may have them, without further ones that do not change."""
+    rules, index = parts.audiences, parts.index
+    pairs = [(index.get(record.memory.id), record) for record in records]
+    asked = [rules.settled(record.memory, before) for before, record in pairs]
+    together = {memory.id: memory for memory in asked}  # a new one is not in the index yet
+
+    def get(id: str) -> Memory | None:
+        return together.get(id) or index.get(id)
+
+    for (before, _), memory in zip(pairs, asked, strict=True):
+        rules.check_change(before, memory)
+    for number, ((before, record), memory) in enumerate(zip(pairs, asked, strict=True)):
+        shown = rules.without_hidden(memory, get)
+        if number == 0 or shown is memory or before is None or not identical(shown, before):
+            yield replace(record, memory=shown)
 
 
 def _stamped(parts: Parts, record: Record) -> Record:

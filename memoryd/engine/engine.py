@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 
 from memoryd.engine.ask.ask import Ask
+from memoryd.engine.audiences import audiences_of
 from memoryd.engine.bulk_change import BulkChange
 from memoryd.engine.bulk_forget import BulkForget
 from memoryd.engine.bulk_import import BulkImports
@@ -78,7 +79,7 @@ from memoryd.ports import (
     Store,
     Watch,
 )
-from memoryd.settings import Config
+from memoryd.settings import Config, StoreSettings
 from memoryd.tasks import task_group
 
 
@@ -315,10 +316,11 @@ class Engine:
         """Rerank the top results from now on; without a reranker, `trouble` says why."""
         self._parts.reranking.attach(reranker, trouble)
 
-    def follow(self, feed: ChangeFeed, poll_seconds: float) -> None:
+    def follow(self, feed: ChangeFeed, settings: StoreSettings) -> None:
         """Follow what other daemons do to the store, from the start of the jobs on."""
-        drop = self._windows.drop
-        self._following = Following(self._parts, feed, self._memories, poll_seconds, drop)
+        self._parts.audiences = audiences_of(settings)
+        drop, pause = self._windows.drop, settings.poll_seconds
+        self._following = Following(self._parts, feed, self._memories, pause, drop)
 
     def jobs(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What runs in the background as long as the engine does."""
@@ -383,7 +385,7 @@ async def run_engine(
     parts.block_files, parts.block_tokens = block_files, config.mirror.block_tokens
     engine = Engine(parts, history)
     if feed is not None:
-        engine.follow(feed, config.store.poll_seconds)
+        engine.follow(feed, config.store)
     try:
         async with task_group() as tasks:
             for job in engine.jobs():

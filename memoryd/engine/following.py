@@ -13,13 +13,14 @@ found by the comparison of all memories, which runs now and then, and whenever p
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import structlog
 
+from memoryd.audience import Scope, is_private, scope_of
 from memoryd.engine import commits
 from memoryd.engine.lock_keys import id_key
 from memoryd.engine.memories import Memories
@@ -34,6 +35,8 @@ COMPARE = 300.0  # seconds between two comparisons of all memories
 SWEEP = 3600.0  # seconds between two sweeps of old notes
 GRACE = 3.0  # seconds that two memories must have one name before the older one is removed
 BATCH = 100  # memories that are read at once
+# By name and those who see it: since when which memories have it, in which revisions.
+Repeated = dict[tuple[str, Scope], tuple[float, frozenset[tuple[str, int | None]]]]
 
 
 class Following:
@@ -54,7 +57,7 @@ class Following:
         self._seen: deque[tuple[float, int]] = deque()  # when which clock was the highest
         self._last_poll: float | None = None
         self._next_comparison = self._next_sweep = 0.0
-        self._repeated: dict[str, tuple[float, frozenset[tuple[str, int | None]]]] = {}
+        self._repeated: Repeated = {}
         self._trouble, self._failing_since = "", 0.0
         parts.catch_up, parts.store_trouble = self.catch_up, self._told_trouble
 
@@ -101,7 +104,10 @@ class Following:
         if not self._trouble:
             return ""
         seconds = round(self._parts.monotonic() - self._failing_since)
-        known = f"This is what was known {seconds} seconds ago, and nothing can be stored."
+        known = (
+            f"Shared memories are what was known {seconds} seconds ago, and only private ones can "
+            "be stored."
+        )
         return f"{self._trouble} {known}"
 
     async def _poll(self) -> None:
@@ -179,28 +185,41 @@ class Following:
         every daemon finds by the same rule. After some seconds, unchanged: an import that replaces
         memories may not have finished."""
         index, now = self._parts.index, self._parts.monotonic()
-        seen: dict[str, tuple[float, frozenset[tuple[str, int | None]]]] = {}
-        for name in index.names.repeated():
-            rivals = [memory for memory in index.all_named(name) if memory.name == name]
+        seen: Repeated = {}
+        for name, rivals in self._rivals():
             state = frozenset((memory.id, index.revision(memory.id)) for memory in rivals)
-            since, known = self._repeated.get(name, (now, state))
-            seen[name] = (since if known == state else now, state)
+            key = (name, scope_of(rivals[0]))
+            since, known = self._repeated.get(key, (now, state))
+            seen[key] = (since if known == state else now, state)
         self._repeated = seen
-        for name, (since, state) in seen.items():
+        for (name, scope), (since, state) in seen.items():
             if now - since >= GRACE:
-                await self._keep_last(name, [id for id, _ in state])
+                await self._keep_last(name, scope, [id for id, _ in state])
 
-    async def _keep_last(self, name: str, ids: list[str]) -> None:
+    def _rivals(self) -> Iterator[tuple[str, list[Memory]]]:
+        """The memories that have one name and are seen by the same people. Private ones are not
+        written by others."""
+        index = self._parts.index
+        for name in index.names.repeated():
+            groups: dict[Scope, list[Memory]] = {}
+            for memory in index.all_named(name):
+                if memory.name == name and not is_private(memory):
+                    groups.setdefault(scope_of(memory), []).append(memory)
+            yield from ((name, group) for group in groups.values() if len(group) > 1)
+
+    async def _keep_last(self, name: str, scope: Scope, ids: list[str]) -> None:
         """Remove all of these but the one that was written last."""
-        found = [
-            record for record in await self._parts.store.get(ids) if record.memory.name == name
-        ]
+
+        def is_rival(memory: Memory | None) -> bool:
+            return memory is not None and (memory.name, scope_of(memory)) == (name, scope)
+
+        found = [record for record in await self._parts.store.get(ids) if is_rival(record.memory)]
         if len(found) < 2:
             return
         # Nothing but what is in the rows: two daemons that decide differently would remove both.
         last = max(found, key=lambda record: (record.clock, record.memory.id))
         losers = [record.memory.id for record in found if record is not last]
-        gone = await self._memories.drop_if(losers, lambda m: m is not None and m.name == name)
+        gone = await self._memories.drop_if(losers, is_rival)
         log.info("name_settled", removed=len(gone))
 
     async def _sweep(self) -> None:

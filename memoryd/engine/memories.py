@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from memoryd.engine import checks, commits, relations
+from memoryd.engine.audiences import with_audience
 from memoryd.engine.lifecycle.decay import CLAIMS, stored_again
 from memoryd.engine.lock_keys import id_key, keys_of, lock_keys
 from memoryd.engine.parts import Parts
@@ -70,16 +71,19 @@ class Memories:
         pinned: bool = False,
         own_project: str | None = None,
         shared: bool = False,
+        audience: str | None = None,
     ) -> Stored:
         """Store `content`. A name replaces the memory that has it, and the name or an alias of a
         note means the note; an identical fact is stored once. It is put into the project that the
-        metadata names, else into `own_project`, that of the caller, unless it is `shared`. Raises
-        InvalidInput."""
+        metadata names, else into `own_project`, that of the caller, unless it is `shared`.
+        `audience`: who sees it, if others share the store. Raises InvalidInput."""
         place = await self.get(name) if name else None
+        given = user_metadata(with_audience(metadata, audience))
+        self._parts.audiences.check_given(given)
         return await self._remember(
             content,
             memory_type,
-            metadata=assigned(user_metadata(metadata), own_project, shared, place),
+            metadata=assigned(given, own_project, shared, place),
             name=name,
             session_id=session_id,
             expires_at=expires_at,
@@ -108,7 +112,7 @@ class Memories:
         return await self._remember(
             content,
             MemoryType.FACT,
-            metadata=check_metadata(metadata),
+            metadata=self._parts.audiences.own(check_metadata(metadata)),
             session_id=session_id,
             name=name,
             created_at=created_at,
@@ -142,8 +146,8 @@ class Memories:
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
         asked = replace(asked, metadata=completed(asked))
-        if asked.name:  # another daemon may have stored under it a moment ago
-            await self._parts.catch_up()
+        if asked.name and not self._stays_here(asked):
+            await self._parts.catch_up()  # another daemon may have stored under it a moment ago
         stored, has_vector = await commits.retried(self._parts, partial(self._commit_new, asked))
         if not has_vector:
             warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
@@ -249,7 +253,7 @@ class Memories:
                     continue  # changed or forgotten while we waited: try again
                 if place is None or not identical(stored.memory, place):
                     now = asked.created_at
-                    check_relations(self._parts.index, place, stored.memory, now)
+                    check_relations(self._parts, place, stored.memory, now)
                     passages = await self._passages(stored.memory, place, embedded)
                     record = Record(stored.memory, passages)
                     await relations.commit(self._parts, place, record)
@@ -275,13 +279,22 @@ class Memories:
             return embedded.passages
         return await commits.embed(self._parts, memory)
 
+    def _stays_here(self, asked: Memory) -> bool:
+        return self._parts.audiences.stays_here(asked, self._place(asked))
+
+    def _place(self, asked: Memory) -> Memory | None:
+        """The memory whose name it has, and that it would replace."""
+        named = self._parts.index.all_named(asked.name) if asked.name else ()
+        return self._parts.audiences.place(asked, named)
+
     def _outcome(self, asked: Memory) -> tuple[Memory | None, Stored]:
         """What storing this leads to now; and the memory that is replaced or merged, if any."""
         place, stored = self._combined(asked)
-        return place, replace(stored, memory=settled(stored.memory))
+        memory = self._parts.audiences.settled(settled(stored.memory), place)
+        return place, replace(stored, memory=memory)
 
     def _combined(self, asked: Memory) -> tuple[Memory | None, Stored]:
-        named = self._parts.index.named(asked.name) if asked.name else None
+        named = self._place(asked)
         if (twin := self._twin(asked, named)) is not None:
             return twin, Stored(_merged(twin, asked), duplicate=True)
         if named is None:
@@ -289,8 +302,8 @@ class Memories:
         return named, _replacement(named, asked)
 
     def _twin(self, asked: Memory, named: Memory | None) -> Memory | None:
-        """An identical fact of the same project that has not expired, unless the two have
-        different names."""
+        """An identical fact of the same project and audience that has not expired, unless the two
+        have different names."""
         if asked.type is not MemoryType.FACT:
             return None
         now = self._parts.clock()
@@ -299,6 +312,8 @@ class Memories:
                 continue  # searches do not find it, so what is stored now must not be part of it
             if project_of(twin) != project_of(asked):
                 continue  # what one project knows is not changed by another
+            if not self._parts.audiences.are_alike(asked, named, twin):
+                continue
             if is_note(twin):
                 continue  # it is changed by its name only
             may_be_named = twin.name is None and named is None

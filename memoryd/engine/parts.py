@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from memoryd.engine.audiences import Audiences
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.snapshot import Snapshots
@@ -141,6 +142,7 @@ class Parts:
     mirror_files: MirrorFiles | None = None  # the folder of the mirror, if there is one
     block_files: BlockFiles | None = None  # files with a block that memoryd keeps
     block_tokens: int = 1500  # of such a block
+    audiences: Audiences = field(default_factory=Audiences)  # who sees what in a shared store
     # For a store that several daemons share. `catch_up` reads what the others have written until
     # now; call it outside the gate and all locks. `store_trouble`: why that is not possible.
     catch_up: Callable[[], Awaitable[None]] = _nobody_else

@@ -144,6 +144,7 @@ class Projects:
         async with parts.gate.passing(), parts.locks.hold(map(id_key, ids)):
             found = (parts.index.get(id) for id in ids)
             due = [memory for memory in found if memory and holds(memory)]
+            due = [memory for memory in due if parts.audiences.may_place(memory)]
             changed = [
                 _put_into(memory, to) for memory in due if memory.metadata.get(PROJECT) != to
             ]

@@ -38,9 +38,11 @@ def _edges(memory: Memory | None) -> set[tuple[str, str]]:
     return {(key, id) for key in EDGES for id in ids_of(memory, key)}
 
 
-def check_relations(index: Index, before: Memory | None, after: Memory, now: float) -> None:
+def check_relations(parts: Parts, before: Memory | None, after: Memory, now: float) -> None:
     """Raise InvalidInput if a relation that is new names no living memory, or the memory itself, or
-    if memories would supersede each other."""
+    one that has a smaller audience, or if memories would supersede each other."""
+    index = parts.index
+    parts.audiences.check_relations(before, after, index.get)
     for key, id in sorted(_edges(after) - _edges(before)):
         named = index.get(id)
         if id == after.id:

@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 
+from memoryd.audience import scope_of
 from memoryd.engine import checks, commits, relations
 from memoryd.engine.filters import Filter
 from memoryd.engine.lock_keys import id_key, keys_of
@@ -127,6 +128,7 @@ class Imports:
         masked = safe != memory
         if masked:  # its vectors were made with the secret
             memory, passages = safe, ()
+        memory = self._parts.audiences.settled(memory, self._parts.index.get(memory.id))
         # Before embedding, so that a memory which exists already costs nothing.
         known = with_superseding(self._parts.index, memory)
         if not (found := self._judged(known, overwrite, foreign)).changed:
@@ -189,19 +191,23 @@ class Imports:
         return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
 
     def _rivals(self, memory: Memory, foreign: bool) -> list[Memory]:
-        """The unexpired memories with its id or name, or with an alias of a note, and identical
-        facts of the same name and project unless it is `foreign`."""
+        """The unexpired memories with its id; and of the same audience those with its name, or with
+        an alias of a note, and identical facts of the same name and project unless it is
+        `foreign`."""
         index, now = self._parts.index, self._parts.clock()
         found = [index.get(memory.id)]
         for handle in handles_of(memory):
             alike = index.named_alike(handle) if is_note(memory) else index.all_named(handle)
-            found += alike
+            found += [other for other in alike if scope_of(other) == scope_of(memory)]
         if memory.type is MemoryType.FACT and not foreign:
             twins = index.facts(memory.content, memory.session_id)
-            mine = (memory.name, project_of(memory))
-            found += [twin for twin in twins if (twin.name, project_of(twin)) == mine]
+            found += [twin for twin in twins if _place_of(twin) == _place_of(memory)]
         alive = {m.id: m for m in found if m is not None and not is_expired(m, now)}
         return list(alive.values())
+
+
+def _place_of(memory: Memory) -> tuple[object, ...]:
+    return memory.name, project_of(memory), scope_of(memory)
 
 
 def _known_facts(memories: Iterable[Memory]) -> set[str]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from memoryd.audience import scope_of
 from memoryd.engine import checks, commits, relations
+from memoryd.engine.audiences import with_audience
 from memoryd.engine.lifecycle.decay import restarted, without_claims
 from memoryd.engine.lock_keys import lock_keys, name_key
 from memoryd.engine.memories import Memories, checked_name, settled_expiry
@@ -114,15 +116,17 @@ class Updates:
         pinned: bool | None = None,
         expires_at: object = None,
         clear: Sequence[str] = (),
+        audience: str | None = None,
     ) -> Updated:
         """Change what is given, keep the rest; nothing is written if nothing differs.
 
         `metadata` is merged into what is there, and null removes a key; `replace_metadata`: it
         replaces all of it. `clear` names fields to remove: `name`, or `expires_at` for the type's
-        own lifetime. A name that another memory has is refused: an update must not delete. Raises
-        NotFound and InvalidInput.
+        own lifetime. `audience`: who sees it. A name that another memory has is refused: an update
+        must not delete. Raises NotFound and InvalidInput.
         """
         found = await self._memories.existing(memory_id)
+        metadata = with_audience(metadata, audience)
         fields = {"content": content, "type": memory_type, "name": name, "pinned": pinned}
         checked = checked_fields(fields, self._parts) | _cleared(clear, fields, expires_at)
         if metadata is not None:
@@ -131,7 +135,8 @@ class Updates:
             raise InvalidInput(
                 "Nothing to change was given.",
                 code="update_empty",
-                hint="Give content, memory_type, name, metadata, pinned, expires_at or clear.",
+                hint="Give content, memory_type, name, metadata, pinned, expires_at, clear or "
+                "audience.",
             )
         masked, warnings = await without_secrets(checked, self._parts.memory)
         change = Change(
@@ -150,8 +155,8 @@ class Updates:
 
     async def apply(self, found: Memory, change: AnyChange, *, stamp: bool = True) -> Updated:
         """Apply a change to a memory that was found; `stamp`: set its `updated_at`."""
-        if change.names:  # another daemon may have given them away a moment ago
-            await self._parts.catch_up()
+        if change.names and not self._parts.audiences.stays_here(found, found):
+            await self._parts.catch_up()  # another daemon may have given them away a moment ago
         write = partial(self._pass_and_write, found, change, stamp=stamp)
         return await commits.retried(self._parts, write)
 
@@ -170,7 +175,7 @@ class Updates:
             keys = lock_keys(found, change.applied(found, parts))
             async with parts.locks.hold(keys | names):
                 before = await self._memories.existing(found.id)
-                after = change.applied(before, parts)
+                after = parts.audiences.settled(change.applied(before, parts), before)
                 if not lock_keys(before, after) <= keys:
                     found = before  # its relations changed meanwhile: lock others
                     continue
@@ -178,7 +183,7 @@ class Updates:
                 _check_name_is_free(after, parts)
                 if identical(after, before):
                     return Updated(before, changed=False)
-                relations.check_relations(parts.index, before, after, parts.clock())
+                relations.check_relations(parts, before, after, parts.clock())
                 passages = await self._passages(before, after, embedded)
                 after = replace(after, updated_at=parts.clock()) if stamp else after
                 await relations.commit(parts, before, Record(after, passages))
@@ -232,8 +237,9 @@ def _cleared(clear: object, given: Mapping[str, Any], expires_at: object) -> dic
 def _check_name_is_free(memory: Memory, parts: Parts) -> None:
     if is_note(memory):
         check_handles_are_free(parts.index, memory, parts.clock())
-    other = parts.index.named(memory.name) if memory.name else None
-    if other and other.id != memory.id and not is_expired(other, parts.clock()):
+    named = parts.index.all_named(memory.name) if memory.name else ()
+    others = [other for other in named if scope_of(other) == scope_of(memory)][:1]
+    if any(other.id != memory.id and not is_expired(other, parts.clock()) for other in others):
         raise InvalidInput(
             f"Another memory has the name {memory.name!r}.",
             code="name_taken",

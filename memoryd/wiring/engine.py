@@ -7,7 +7,7 @@ import importlib
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,20 +20,20 @@ from memoryd.adapters.block_files import LocalBlockFiles
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.next_store import ChromaNextStore
 from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
-from memoryd.adapters.chroma.store import ChromaStore, open_chroma
+from memoryd.adapters.chroma.store import open_chroma
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.git import Git
 from memoryd.adapters.mirror_files import LocalMirrorFiles
 from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine, run_engine
-from memoryd.errors import MemorydError, StoreError
-from memoryd.logs import stage
+from memoryd.errors import MemorydError
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder, Identity, Progress, PromptFn, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring.further_models import load_stored, serve_change, serve_reranker
 from memoryd.wiring.model import Model, guarded
+from memoryd.wiring.store import on_this_machine, open_store, with_owner
 from memoryd.wiring.takeover import take_over
 
 if TYPE_CHECKING:
@@ -142,17 +142,17 @@ def check_backup(path: Path) -> int:
 
 
 async def restore_backup(config: Config, path: Path, *, replace: bool = False) -> int:
-    """Restore the configured store from a backup; the number of memories in it. If it raises
-    StoreError, nothing was changed."""
-    if config.store.mode != "embedded":
-        raise StoreError("A Chroma server cannot be restored from here.", code="not_embedded")
+    """Restore the configured store from a backup, or the private memories if the others are on a
+    Chroma server; the number of memories in it. If it raises StoreError, nothing was changed."""
     async with task_group() as tasks:
         model = Model(config, load_encoder) if config.embedding.backend != "none" else None
         if model is not None:
             tasks.start_soon(model.load)
         identity = await _identity(model)
         asked = Restore(path, replace)
-        async with open_chroma(config.store, config.memory.path, identity, asked) as store:
+        async with open_chroma(
+            on_this_machine(config.store), config.memory.path, identity, asked
+        ) as store:
             count = await store.count()
         tasks.cancel_scope.cancel()
     return count
@@ -173,6 +173,7 @@ async def open_engine(
     not wait for a model that is still being loaded. `watch` gets the progress of the opening.
     `prompt`: the language model of the program, in place of the configured one.
     """
+    config = with_owner(config)
     async with task_group() as tasks:
         model = Model(config, load_encoder) if config.embedding.backend != "none" else None
         if model is not None:
@@ -181,7 +182,7 @@ async def open_engine(
         snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
         snapshot_file.prefetch()
         async with (
-            _open_store(config, identity, watch) as (store, stored),
+            open_store(config, identity, watch) as (store, feed, local, stored),
             run_engine(
                 config,
                 store,
@@ -197,12 +198,12 @@ async def open_engine(
                 prompt=prompt,
                 mirror_files=_mirror_files(config),
                 block_files=LocalBlockFiles(config.memory.path),
-                feed=store if config.store.mode == "http" else None,
+                feed=feed,
             ) as engine,
         ):
             if wait and model is not None:
                 await model.tried()
-            next_store = ChromaNextStore(store, config.store, config.memory.path)
+            next_store = ChromaNextStore(local, config.store, config.memory.path)
             if model is None or stored == identity:
                 await next_store.discard()  # of a change that was called off
             if model is not None and stored == identity:
@@ -236,29 +237,8 @@ async def _identity(model: Model | None) -> Identity:
         return ANY_MODEL
 
 
-@asynccontextmanager
-async def _open_store(
-    config: Config, identity: Identity, watch: Watch | None
-) -> AsyncIterator[tuple[ChromaStore, Identity]]:
-    """The store, and the model of its vectors. A store of another model is opened as it is."""
-    folder = config.memory.path
-    backups = config.backup.folder(folder)
-    opened = open_chroma(
-        config.store, folder, identity, any_model=True, progress=watch, backups=backups
-    )
-    async with AsyncExitStack() as stack:
-        with stage("store"):
-            store = await stack.enter_async_context(opened)
-        facts = await store.status()
-        if others := facts["other_collections"]:
-            log.warning("other_collections", serving=config.store.collection, others=others)
-        yield store, Identity(str(facts["model"]), int(str(facts["dimension"])))
-
-
 def look_at_store(config: Config) -> list[tuple[str, str, str]]:
-    """Faults of the embedded store's files, each a code, a sentence and a hint."""
+    """Faults of the files of the store on this machine, each a code, a sentence and a hint."""
     from memoryd.adapters.chroma.inspect_files import inspect
 
-    if config.store.mode != "embedded":
-        return []
     return inspect(config.memory.path, config.backup.folder(config.memory.path))

@@ -96,6 +96,7 @@ class Daemon:
         settings = {
             "MEMORYD_STORE_MODE": "http",
             "MEMORYD_STORE_PORT": str(self.port),
+            "MEMORYD_STORE_AUDIENCE": "team",
             "MEMORYD_EMBEDDING_BACKEND": "hash",
             "MEMORYD_PROJECT": "",
             "MEMORYD_BACKUP_EVERY_HOURS": "0",

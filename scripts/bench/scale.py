@@ -37,6 +37,7 @@ import numpy as np
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.client import Client
+from memoryd.client.owner import OwnerClient
 from memoryd.errors import MemorydError
 from memoryd.logs import log_to_stderr
 from memoryd.ports import Identity, Passage, Record
@@ -101,8 +102,8 @@ class Daemon:
             env=self._env,
         )
 
-    def client(self) -> Client:
-        return Client(self._socket, serves=self.folder, timeout=START_LIMIT)
+    def client(self) -> OwnerClient:
+        return OwnerClient(self._socket, serves=self.folder, timeout=START_LIMIT)
 
     async def first_answer(self, wanted: Record) -> float:
         """Seconds from the spawn to the right answer."""
@@ -202,11 +203,11 @@ def plain(folder: Path, queries: int) -> None:
         for text in texts(STORES, seed=9)
     )
     row["backup s"] = _timed(shutil.copytree, folder / "plain", folder / "copy")
-    row["purge s"] = _timed(_rewrite, client, collection)
+    row["purge s"] = _timed(rewrite_plain, client, collection)
     print(json.dumps(row), flush=True)
 
 
-def _rewrite(client: Any, collection: Any) -> None:
+def rewrite_plain(client: Any, collection: Any) -> None:
     """Copy all rows into a new collection, and delete the old one."""
     new = client.create_collection(
         "rewritten", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +14,20 @@ from memoryd.adapters.backup_file import BackupWriter
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.hnsw_files import is_torn
+from memoryd.adapters.chroma.new_store import BATCH_ROWS, NewStore, close
 from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, open_embedded
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections, read_other
-from memoryd.adapters.chroma.rewrite import STEP_ROWS, NewStore, close
+from memoryd.adapters.chroma.rewrite import PAUSE, Slice
 from memoryd.adapters.chroma.rows import plain_rows
 from memoryd.adapters.chroma.sqlite_read import Unreadable, check_files, count_rows
 from memoryd.errors import StoreError
-from memoryd.ports import Identity, Progress, Record, ReportProgress
+from memoryd.ports import Backup, Identity, Progress, Record, ReportProgress
 from memoryd.settings import StoreSettings
 
 
 class BackupJob:
-    """Writes the memories as they were when it began: one that is about to change goes first."""
+    """Writes the memories as they were when it began: one that is about to change goes first. After
+    a stop it is begun again: it takes a fraction of the time of a rewrite."""
 
     has_closed = False
 
@@ -32,26 +36,39 @@ class BackupJob:
         self._left = dict.fromkeys(source.memory_ids())
         self._count = len(self._left)
         self._writer = BackupWriter(folder, source.made_for, source.version, at, self._count)
+        self._slice = Slice()
+        # Verified on a thread, so that calls are answered meanwhile.
+        self._verifying = ThreadPoolExecutor(1)
+        self._made: Future[Backup] | None = None
 
     def before_write(self, ids: Iterable[str]) -> None:
-        """Called with the ids of memories that are about to be written or deleted."""
         self._write([id for id in ids if id in self._left])
 
-    def step(self) -> bool:
-        """Back up the next memories; whether there are more."""
-        self._write([id for id, _ in zip(self._left, range(STEP_ROWS), strict=False)])
-        return bool(self._left)
+    def step(self) -> float | None:
+        """Back up the next memories, then verify the file."""
+        if self._left:
+            began, rows = time.perf_counter(), self._slice.rows
+            self._write([id for id, _ in zip(self._left, range(rows), strict=False)])
+            self._slice.took(time.perf_counter() - began)
+            return 0.0
+        if self._made is None:
+            self._made = self._verifying.submit(self._writer.finish)
+        return None if self._made.done() else PAUSE
 
     def finish(self) -> Any:
-        """Verify the file, rename it to its final name, delete old backups."""
-        while self.step():
-            pass
-        done = self._writer.finish()
+        """Delete old backups."""
+        while self.step() is not None:
+            time.sleep(PAUSE if self._made else 0.0)
+        assert self._made is not None
+        done = self._made.result()
         if done.memories != self._count:
             Path(done.path).unlink()
             raise StoreError(f"The backup has {done.memories} memories, not {self._count}.")
         backup_file.rotate(self._folder, self._keep, Path(done.path))
         return done
+
+    def suspend(self) -> None:
+        self.abandon()
 
     def abandon(self) -> None:
         self._writer.abandon()
@@ -106,14 +123,14 @@ def restore(
         if request.set_aside:  # copy nothing from the replaced store, and delete nothing of it
             others, aside = (), swap.dated_name(swap.BROKEN)
         new_store, memories = NewStore(settings, data_dir, identity, others), 0
-        for page in backup_file.read_records(reader, STEP_ROWS):
+        for page in backup_file.read_records(reader, BATCH_ROWS):
             progress(Progress("restoring", memories, count))
             memories += len(page)
             # Vectors of another model cannot be used: the engine makes new ones.
             kept = page if is_usable else [Record(record.memory) for record in page]
             new_store.add(plain_rows(kept, identity.dimension))
     _copy_others(new_store, settings, data_dir / swap.LIVE, others)
-    new_store.close(new_store.ids)
+    new_store.close()
     new_store.finish("restore", aside)
     if not request.set_aside:
         swap.drop_next(data_dir)  # it has the memories that were replaced

@@ -22,6 +22,7 @@ SCHEMA = 1
 PAGE = 1000  # ids in one call: Chroma binds each as an SQL variable
 LOCKED = "database is locked"
 BATCH = 5000  # rows in one write: below Chroma's 5,461
+ANY_MEMORY = {rows.TYPE: {"$in": [str(type) for type in MemoryType]}}  # not its further rows
 
 
 class Collection:
@@ -29,9 +30,11 @@ class Collection:
 
     OPERATIONS: ClassVar = frozenset(
         {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
+        | {"listing"}
     )
 
     is_shared: ClassVar = False  # other daemons may write to it, too
+    visible: Mapping[str, Any] | None = None  # filter for the rows that may be shown; None: all
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class Collection:
         self.client = client
         self.others = others
         self.written = written
+        self.dropped = 0  # rows, since it was opened
         self._revisions = revisions
 
     def facts(self) -> dict[str, object]:
@@ -98,6 +102,22 @@ class Collection:
     def ids(self) -> list[str]:
         """The ids of all rows, in the order they were written."""
         return list(self._chroma.get(include=[])["ids"])
+
+    def id_page(self, offset: int, limit: int) -> list[str]:
+        """Some of them. A deletion moves all rows that were written later one place forward."""
+        return list(self._chroma.get(offset=offset, limit=limit, include=[])["ids"])
+
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        """Those of `ids` that are rows."""
+        found: set[str] = set()
+        for start in range(0, len(ids), PAGE):
+            part = list(ids[start : start + PAGE])
+            found.update(self._chroma.get(ids=part, include=[])["ids"])
+        return found
+
+    def set_sync_threshold(self, rows: int) -> None:
+        """How many rows are written between two flushes of the index, from the next opening on."""
+        self._chroma.modify(configuration={"hnsw": {"sync_threshold": rows}})
 
     def put(self, new: Sequence[rows.Row]) -> None:
         """Insert or replace rows without a conversion."""
@@ -206,13 +226,18 @@ class Collection:
     def drop(self, row_ids: Sequence[str]) -> None:
         """Remove rows that are known to exist."""
         self.written += len(row_ids)
+        self.dropped += len(row_ids)
         for start in range(0, len(row_ids), BATCH):
             self._chroma.delete(ids=list(row_ids[start : start + BATCH]))
 
     def expired(self, now: float, limit: int) -> list[str]:
         """Ids of memories that have expired at `now`; a filtered query, not a scan."""
-        found = self._chroma.get(where={rows.EXPIRES: {"$lte": now}}, limit=limit, include=[])
-        return list(found["ids"])
+        where = self._shown({rows.EXPIRES: {"$lte": now}})
+        return list(self._chroma.get(where=where, limit=limit, include=[])["ids"])
+
+    def _shown(self, where: Mapping[str, Any]) -> dict[str, Any]:
+        """A filter that also leaves out what may not be shown."""
+        return {"$and": [where, self.visible]} if self.visible else dict(where)
 
     def page(self, offset: int, limit: int) -> list[rows.Row]:
         """Raw rows in Chroma's own order, for a scan while nothing writes."""
@@ -223,7 +248,12 @@ class Collection:
 
     def nearest(self, vector: Any, count: int, among: list[str] | None) -> list[tuple[str, float]]:
         """About the nearest memories, each once, with their cosines; best first."""
-        return nearest(self._chroma, vector, count, among)
+        return nearest(self._chroma, vector, count, among, self.may_see)
+
+    def may_see(self, meta: Mapping[str, Any]) -> bool:
+        """Whether a row with this metadata may be shown. For what is read without a filter, which
+        would take time for each memory of the store."""
+        return True
 
     def revisions(self) -> dict[str, int] | None:
         """By id, the revisions read when the store was opened. Once, then None: it may be large."""
@@ -236,8 +266,15 @@ class Collection:
 
     def memory_ids(self) -> list[str]:
         """The ids of all memories."""
-        types = [str(type) for type in MemoryType]
-        return list(self._chroma.get(where={rows.TYPE: {"$in": types}}, include=[])["ids"])
+        return list(self._chroma.get(where=self._shown(ANY_MEMORY), include=[])["ids"])
+
+    def listing(self, offset: int) -> dict[str, int] | None:
+        """The revisions of the next memories by id; None after the last."""
+        found = self._chroma.get(
+            where=self._shown(ANY_MEMORY), offset=offset, limit=PAGE, include=["metadatas"]
+        )
+        pairs = zip(found["ids"], found["metadatas"], strict=True)
+        return {id: int(meta.get(rows.REVISION, 0)) for id, meta in pairs} or None
 
     def fetch(self, ids: Sequence[str]) -> list[rows.Row]:
         """The rows among `ids` that exist."""
@@ -267,7 +304,11 @@ def _rows(result: dict[str, Any]) -> list[rows.Row]:
 
 
 def nearest(
-    chroma: Any, vector: Any, count: int, among: Sequence[str] | None
+    chroma: Any,
+    vector: Any,
+    count: int,
+    among: Sequence[str] | None,
+    may_see: Callable[[Mapping[str, Any]], bool],
 ) -> list[tuple[str, float]]:
     """The ids of about the nearest memories, each with the cosine of its best row."""
     ids = None if among is None else _all_rows(chroma, among)
@@ -279,7 +320,7 @@ def nearest(
     best: dict[str, float] = {}
     answers = zip(found["ids"][0], found["metadatas"][0], found["distances"][0], strict=True)
     for id, meta, distance in answers:
-        if not (meta or {}).get(rows.PENDING):
+        if not (meta or {}).get(rows.PENDING) and may_see(meta or {}):
             best.setdefault(str((meta or {}).get(rows.OF, id)), 1.0 - float(distance))
     return list(best.items())
 

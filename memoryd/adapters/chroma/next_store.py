@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
+from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.open import has_other_model
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.chroma.swap import LIVE, NEXT
@@ -22,6 +24,7 @@ from memoryd.errors import MemorydError, StoreError
 from memoryd.ports import Identity, Store
 from memoryd.settings import StoreSettings
 
+FLUSH_ROWS = 1_000  # rows between two flushes; what is left of them delays the first write later
 ATTEMPTS, RETRY = 10, 1.0  # to find out which store is live; seconds between two
 
 
@@ -30,7 +33,9 @@ class ChromaNextStore:
 
     def __init__(self, live: ChromaStore, settings: StoreSettings, data_dir: Path) -> None:
         self._live = live
-        self._settings = settings
+        # Flushed less often than a live store: each flush writes the whole index.
+        often = max(FLUSH_ROWS, settings.sync_threshold)
+        self._settings = replace(settings, sync_threshold=often)
         self._folder = data_dir / NEXT
 
     @asynccontextmanager
@@ -68,6 +73,9 @@ class ChromaNextStore:
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
         async with self._live.alone():
+            # So that the swap, while no call runs, finds little that is not on the disk yet.
+            with contextlib.suppress(OSError):  # a file that was replaced meanwhile
+                await anyio.to_thread.run_sync(swap.sync_tree, self._folder / LIVE)
             yield
 
     async def replace(self, identity: Identity) -> None:

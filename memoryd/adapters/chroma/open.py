@@ -25,6 +25,7 @@ from memoryd.adapters.chroma.sqlite_read import (
     read_revisions,
 )
 from memoryd.adapters.chroma.worker_events import stage
+from memoryd.audience import Viewer
 from memoryd.errors import (
     MemorydError,
     StoreError,
@@ -42,15 +43,18 @@ NO_MODEL_DIMENSION = 384  # of placeholders: MiniLM's, so that it can take the s
 ANY_MODEL = Identity("any", 0)  # opens a store of any model
 
 
-def open_embedded(settings: StoreSettings, folder: Path, identity: Identity | None) -> Collection:
+def open_embedded(
+    settings: StoreSettings, folder: Path, identity: Identity | None, with_revisions: bool = False
+) -> Collection:
     """The collection in this folder, created if absent; StoreMismatch if it was made for another
     model, StoreError with the code `store_corrupt` if Chroma cannot open it. Without an identity
-    neither model nor schema is compared."""
+    neither model nor schema is compared. `with_revisions`: read those of all memories, too."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     written = enable_wal(folder / DATABASE)
     others = other_collections(folder, settings.collection)
     written = max(0, written - sum(other.rows for other in others))  # their rows are not dead
-    revisions = read_revisions(folder / DATABASE, settings.collection)
+    path = folder / DATABASE
+    revisions = read_revisions(path, settings.collection) if with_revisions else None
     os.chdir(folder)  # importing chromadb reads ./.env of wherever the daemon was started
     with stage("import"):
         import chromadb
@@ -125,7 +129,8 @@ def _get_or_create(
         raise _open_error(settings, exc) from exc
     identity = identity or identity_of(found.metadata)
     if notes is not None:
-        return SharedCollection(found, notes, identity, client)
+        viewer = Viewer(settings.owner, settings.projects)
+        return SharedCollection(found, notes, identity, client, viewer)
     return Collection(found, identity, settings.mode, client, written, revisions, others)
 
 

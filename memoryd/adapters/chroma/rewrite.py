@@ -1,183 +1,59 @@
-"""Rewrite: fill a new store next to the live one, read each page back and compare it, then swap.
+"""Rewrite: copy the live rows into a new store, slice by slice, then swap the two.
 
-The one mechanism behind compaction, purge, repair, migration and restore. No byte of a row that
-was not copied is in the new files.
+The one mechanism behind compaction and purge. Other calls run between two slices, so a slice is cut
+to a time, not to a number of rows. What is written meanwhile is copied again. The end, while no
+other call runs, takes a time that hardly depends on the size of the store: all rows are compared
+before, and only what the last calls wrote is left.
+
+A stop or a kill leaves the copy as it is. A later run goes through all rows again: those that the
+copy has are only compared, which is several times as fast as writing them.
 """
 
 from __future__ import annotations
 
-import math
-import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.collection import Collection
+from memoryd.adapters.chroma.copy_process import (
+    CAN_INHERIT,
+    CopyProcess,
+    InProcess,
+    NewStoreCalls,
+)
 from memoryd.adapters.chroma.hnsw_files import scrub
+from memoryd.adapters.chroma.new_store import OTHER_ROWS, close, compare_ids, write_verified
 from memoryd.adapters.chroma.open import create_other_collection, open_embedded
-from memoryd.adapters.chroma.other_collections import OtherCollection, check_all_kept
-from memoryd.adapters.chroma.rows import OF, Row, placeholder, row_count, row_ids, to_records
+from memoryd.adapters.chroma.other_collections import check_all_kept
+from memoryd.adapters.chroma.rows import Row, placeholder, row_count, row_ids, to_records
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT
 from memoryd.errors import StoreError
 from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
-STEP_ROWS = 200  # rows in one step, about a quarter of a second: other calls wait that long
-CLOSE_WAIT = 5.0
-TOLERANCE = 1e-5  # Chroma normalises vectors again, which changes the last bits
+SLICE_SECONDS = 0.01  # that other calls may have to wait for one slice
+FIRST_ROWS, LEAST_ROWS, MOST_ROWS = 100, 20, 1_000  # of a slice
+LISTED_ROWS = 1_000  # ids that are listed in one slice
+PAUSE = 0.02  # seconds until the copying process is asked again whether it is done
+FEW = 16  # memories that may be left to copy while no other call runs
+SMALL = 1_000  # rows up to which a process of its own would take longer to start than to copy
+
+Steps = Generator[float, None, None]  # yields seconds to wait before the next step
 
 
-class NewStore:
-    """`store.new` while it is filled. It replaces the live store in `finish`, not before.
+class Slice:
+    """How many rows to read at once, so that it takes `SLICE_SECONDS`."""
 
-    `others`: the other collections of the store that it replaces. They must be copied too, or
-    `close` fails. Raises StoreError if one of them cannot be copied."""
+    def __init__(self) -> None:
+        self.rows = FIRST_ROWS
 
-    def __init__(
-        self,
-        settings: StoreSettings,
-        data_dir: Path,
-        identity: Identity,
-        others: Sequence[OtherCollection],
-    ) -> None:
-        check_all_kept(others)
-        self._settings, self._data_dir = settings, data_dir
-        self._missing = {other.name for other in others}
-        self._folder = swap.begin(data_dir)
-        self._collection = open_embedded(settings, self._folder, identity)
-        self.ids: set[str] = set()
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Write rows, read them back, compare; StoreError if one differs."""
-        _write_verified(self._collection, rows)
-        self.ids |= {row.id for row in rows}
-
-    def copy_others(self, source: Collection) -> Iterator[bool]:
-        """Copy the other collections of an open store, one page per iteration."""
-        for name in sorted(self._missing):
-            for _ in copy_other(source, self._collection, name, self._settings):
-                yield True
-            self._missing.remove(name)
-
-    def add_other(
-        self, other: OtherCollection, facts: Mapping[str, Any], rows: Sequence[Row]
-    ) -> None:
-        """Write another collection from its rows, for a store that does not open."""
-        mine = create_other_collection(self._collection, other.name, self._settings, facts)
-        for start in range(0, len(rows), STEP_ROWS):
-            _write_verified(mine, rows[start : start + STEP_ROWS])
-        compare_ids([row.id for row in rows], mine.ids())
-        self._missing.remove(other.name)
-
-    def remove(self, ids: Iterable[str]) -> None:
-        """Remove rows that changed since they were copied."""
-        gone = [id for id in ids if id in self.ids]
-        if gone:
-            self._collection.drop(gone)
-        self.ids.difference_update(gone)
-
-    def close(self, expected: Iterable[str]) -> None:
-        """Compare the ids with `expected`, then close the files; StoreError if they differ."""
-        compare_ids(expected, self._collection.ids())
-        if self._missing:
-            names = ", ".join(sorted(self._missing))
-            raise StoreError(
-                f"The copy lacks the collections {names}. The store was not changed.",
-                code="copy_differs",
-            )
-        close(self._collection, self._folder)
-        scrub(self._folder)
-
-    def finish(self, reason: str, aside: str | None = None) -> None:
-        """Replace the live store, which must be closed."""
-        swap.complete(self._data_dir, reason, aside)
-
-    def abandon(self) -> None:
-        """Close and remove it."""
-        close(self._collection, self._folder)
-        swap.recover(self._data_dir)
-
-
-def copy_other(
-    source: Collection, target: Collection, name: str, settings: StoreSettings
-) -> Iterator[bool]:
-    """Copy another collection from the store of `source` to that of `target`, one page per
-    iteration."""
-    theirs = source.other(name)
-    mine = create_other_collection(target, name, settings, theirs.metadata)
-    ids = theirs.ids()
-    for start in range(0, len(ids), STEP_ROWS):
-        _write_verified(mine, theirs.fetch(ids[start : start + STEP_ROWS]))
-        yield True
-    compare_ids(ids, mine.ids())
-
-
-def close(collection: Collection, folder: Path) -> None:
-    """Close it and wait until none of its files is open any more."""
-    collection.close()
-    until = time.monotonic() + CLOSE_WAIT
-    while _is_open(folder) and time.monotonic() < until:
-        time.sleep(0.001)
-
-
-def _is_open(folder: Path) -> bool:
-    prefix = f"{folder.resolve()}{os.sep}"
-    try:
-        names = os.listdir("/proc/self/fd")
-    except OSError:  # not Linux
-        return False
-    for name in names:
-        try:
-            if os.readlink(f"/proc/self/fd/{name}").startswith(prefix):
-                return True
-        except OSError:
-            continue
-    return False
-
-
-def _write_verified(collection: Collection, rows: Sequence[Row]) -> None:
-    """Write rows, read them back, compare; StoreError if one differs."""
-    if not rows:
-        return
-    collection.put(rows)
-    found = {row.id: row for row in collection.fetch([row.id for row in rows])}
-    for row in rows:
-        if row.id not in found or not _is_same_row(row, found[row.id]):
-            raise StoreError(
-                f"The copy of row {row.id} differs. The store was not changed.",
-                code="copy_differs",
-            )
-
-
-def compare_ids(expected: Iterable[str], copied: Iterable[str]) -> None:
-    """Raise StoreError unless both are the same ids."""
-    wanted, found = set(expected), set(copied)
-    if wanted != found:
-        raise StoreError(
-            f"The copy has {len(found)} rows, not {len(wanted)}. The store was not changed.",
-            code="copy_differs",
-        )
-
-
-def _is_same_row(mine: Row, other: Row) -> bool:
-    return (
-        mine.document == other.document
-        and mine.meta.keys() == other.meta.keys()
-        and all(_is_same_value(mine.meta[key], other.meta[key]) for key in mine.meta)
-        and bool(np.allclose(mine.vector, other.vector, rtol=0.0, atol=TOLERANCE))
-    )
-
-
-def _is_same_value(mine: object, other: object) -> bool:
-    """Equal and of the same type: True is not 1. Floats may differ a little, because Chroma can
-    change their last digit."""
-    if isinstance(mine, float) and isinstance(other, float):
-        return math.isclose(mine, other, rel_tol=0.0, abs_tol=TOLERANCE)
-    return type(mine) is type(other) and mine == other
+    def took(self, seconds: float) -> None:
+        """Adjust it to the time that one took."""
+        fitting = int(self.rows * SLICE_SECONDS / max(seconds, 1e-6))
+        self.rows = min(max(fitting, LEAST_ROWS, self.rows // 2), MOST_ROWS, self.rows * 2)
 
 
 class Job(Protocol):
@@ -185,78 +61,181 @@ class Job(Protocol):
 
     has_closed: bool
 
-    def before_write(self, ids: Iterable[str]) -> None: ...
-    def step(self) -> bool: ...
-    def finish(self) -> object: ...
-    def abandon(self) -> None: ...
+    def before_write(self, ids: Iterable[str]) -> None:
+        """Called with the ids of memories that are about to be written or deleted."""
+
+    def step(self) -> float | None:
+        """Do a little; seconds to wait before the next step, None if there is none."""
+
+    def finish(self) -> object:
+        """End it while no other call runs; its result."""
+
+    def suspend(self) -> None:
+        """Leave it for the next start, if it can go on then."""
+
+    def abandon(self) -> None:
+        """Remove what it has made."""
 
 
 class Rewrite:
-    """Copies the live rows into a new store, which then replaces the old one."""
+    """Copies the live rows into a new store, which then replaces the old one. `go_on`: with a copy
+    that an earlier run left."""
 
     def __init__(
-        self, settings: StoreSettings, data_dir: Path, source: Collection, reason: str
+        self,
+        settings: StoreSettings,
+        data_dir: Path,
+        source: Collection,
+        reason: str,
+        go_on: bool = False,
     ) -> None:
+        check_all_kept(source.others)
         self.has_closed = False
-        self._folder = data_dir / LIVE
-        self._source = source
-        self._reason = reason
-        self._left = source.ids()
-        self._left.reverse()
-        self._parts: dict[str, set[str]] = {}  # memory -> its further rows that were copied
+        self._data_dir, self._source, self._reason = data_dir, source, reason
+        self._opening = (settings, data_dir, source.made_for, source.others)
+        self._left: dict[str, None] = {}  # ids of rows to copy
         self._dirty: set[str] = set()  # memories written since the job began
-        self._new_store = NewStore(settings, data_dir, source.made_for, source.others)
-        self._others = self._new_store.copy_others(source)
-        self._more_others = bool(source.others)
+        self._slice = Slice()
+        self._new_store = self._open(go_on=go_on)
+        self._steps = self._run(go_on)
+
+    def _open(self, *, go_on: bool) -> NewStoreCalls:
+        if not go_on:
+            swap.drop_unfinished(self._data_dir)
+        is_small = self._source.row_count() <= SMALL
+        kind = InProcess if is_small or not CAN_INHERIT else CopyProcess
+        return kind(*self._opening, reason=self._reason, go_on=go_on)
 
     def before_write(self, ids: Iterable[str]) -> None:
-        """Called with the ids of memories that are about to be written or deleted."""
         self._dirty.update(ids)
 
-    def step(self) -> bool:
-        """Copy one page; whether there is more to do."""
-        if self._left:
-            self._copy([self._left.pop() for _ in range(min(STEP_ROWS, len(self._left)))])
-        elif self._more_others:
-            self._more_others = next(self._others, False)
-        elif len(self._dirty) > STEP_ROWS:
-            self._copy_dirty([self._dirty.pop() for _ in range(STEP_ROWS)])
-        return bool(self._left) or self._more_others or len(self._dirty) > STEP_ROWS
+    def step(self) -> float | None:
+        return next(self._steps, None)
+
+    def _run(self, go_on: bool) -> Steps:
+        yield from self._open_again_if_lost(go_on)
+        yield from self._list(self._left.update)
+        yield from self._copy_left()
+        for other in self._source.others:
+            yield from self._copy_other(other.name)
+        yield from self._copy_dirty()
+        yield from self._call("settle")
+        yield from self._compare()
+        while len(self._dirty) > FEW:
+            yield from self._copy_dirty()
+            yield from self._call("flush")
+
+    def _open_again_if_lost(self, go_on: bool) -> Steps:
+        """What an earlier run left can crash Chroma: then begin anew."""
+        try:
+            if go_on:
+                yield from self._wait()
+        except StoreError:
+            self._new_store.abandon()
+            self._new_store = self._open(go_on=False)
+
+    def _list(self, take: Any) -> Steps:
+        """List the ids of all rows, those that belong to no memory included."""
+        offset, dropped = 0, self._source.dropped
+        while page := self._source.id_page(offset, LISTED_ROWS):
+            take(dict.fromkeys(page))
+            yield 0.0
+            # Rows that were deleted meanwhile moved those after them forward.
+            offset += len(page) - (self._source.dropped - dropped)
+            offset, dropped = max(0, offset), self._source.dropped
+
+    def _copy_left(self) -> Steps:
+        while self._left:
+            ids = [id for id, _ in zip(self._left, range(self._slice.rows), strict=False)]
+            for id in ids:
+                del self._left[id]
+            clean = [id for id in ids if id.partition("#")[0] not in self._dirty]
+            self._add(self._fetch(clean))
+            yield from self._make_room()
+
+    def _copy_other(self, name: str) -> Steps:
+        theirs = self._source.other(name)
+        ids = theirs.ids()
+        yield from self._call("begin_other", name, theirs.metadata)
+        for start in range(0, len(ids), OTHER_ROWS):
+            page = theirs.fetch(ids[start : start + OTHER_ROWS])
+            self._new_store.send("add_to_other", name, page, rows=len(page))
+            yield from self._make_room()
+        yield from self._call("end_other", name, ids)
+
+    def _copy_dirty(self) -> Steps:
+        """Copy what was written since the job began."""
+        while self._dirty:
+            self._copy_some_dirty()
+            yield from self._make_room()
+
+    def _copy_some_dirty(self) -> None:
+        memories = [self._dirty.pop() for _ in range(min(self._slice.rows, len(self._dirty)))]
+        rows = self._fetch(memories)
+        further = [id for row in rows for id in row_ids(row.id, row_count(row.meta))[1:]]
+        rows += self._source.fetch(further)
+        self._new_store.send("update", memories, rows, rows=len(rows))
+
+    def _compare(self) -> Steps:
+        """Compare the ids of all rows, and copy or remove those that differ."""
+        yield from self._list(lambda ids: self._new_store.send("expect", list(ids)))
+        yield from self._call("differences")
+        missing, surplus = self._new_store.result
+        self._left.update(dict.fromkeys(missing))
+        yield from self._copy_left()
+        for start in range(0, len(surplus), LISTED_ROWS):
+            part = surplus[start : start + LISTED_ROWS]
+            kept = self._source.existing(part)  # written after the others were listed
+            self._new_store.send("remove", [id for id in part if id not in kept])
+            yield from self._make_room()
+        yield from self._call("flush")
+
+    def _fetch(self, ids: list[str]) -> list[Row]:
+        began = time.perf_counter()
+        found = self._source.fetch(ids)
+        if len(ids) == self._slice.rows:
+            self._slice.took(time.perf_counter() - began)
+        return found
+
+    def _add(self, rows: list[Row]) -> None:
+        self._new_store.send("add", rows, rows=len(rows))
+
+    def _make_room(self) -> Steps:
+        """Let others run, and wait while the new store has enough to do."""
+        yield 0.0
+        while self._new_store.is_full():
+            yield PAUSE
+
+    def _call(self, name: str, *args: Any) -> Steps:
+        """Call the new store, and let others run until it is done."""
+        self._new_store.send(name, *args)
+        yield from self._wait()
+
+    def _wait(self) -> Steps:
+        while not self._new_store.is_idle():
+            yield PAUSE
 
     def finish(self) -> dict[str, object]:
         """Copy the rest, compare, swap. The source is closed afterwards."""
-        while self._left or self._more_others:
-            self.step()
-        self._copy_dirty(list(self._dirty))
-        wanted = self._source.ids()  # rows that belong to no memory included
-        self._new_store.remove(self._new_store.ids.difference(wanted))
-        self._copy([id for id in wanted if id not in self._new_store.ids])
-        self._new_store.close(wanted)
+        for _ in self._steps:
+            time.sleep(PAUSE)
+        while self._dirty:
+            self._copy_some_dirty()
+        self._new_store.call("close", self._source.row_count())
+        self._new_store.end()
         self.has_closed = True
-        close(self._source, self._folder)
-        self._new_store.finish(self._reason)
+        close(self._source, self._data_dir / LIVE)
+        swap.complete(self._data_dir, self._reason)
         return {"reason": self._reason}
 
+    def suspend(self) -> None:
+        """Keep the copy; the live store is unchanged."""
+        self._new_store.suspend()
+
     def abandon(self) -> None:
-        """Remove the new store; the live one is unchanged."""
+        """Remove the copy; the live store is unchanged."""
         self._new_store.abandon()
-
-    def _copy(self, ids: list[str]) -> None:
-        found = self._source.fetch(ids)
-        for row in found:
-            if owner := row.meta.get(OF):
-                self._parts.setdefault(str(owner), set()).add(row.id)
-        self._new_store.add(found)
-
-    def _copy_dirty(self, memories: list[str]) -> None:
-        """Copy memories again that were written since the job began."""
-        for id in memories:
-            self._new_store.remove([id, *self._parts.pop(id, ())])
-        self._copy(list(self._rows_of(memories)))
-
-    def _rows_of(self, memories: list[str]) -> Iterator[str]:
-        for row in self._source.fetch(memories):
-            yield from row_ids(row.id, row_count(row.meta))
+        swap.drop_unfinished(self._data_dir)
 
 
 class CopyOthers:
@@ -274,24 +253,41 @@ class CopyOthers:
         for other in self._target.others:
             self._target.client.delete_collection(other.name)
         self._steps = (
-            True
+            0.0
             for other in source.others
-            for _ in copy_other(source, self._target, other.name, settings)
+            for _ in _copy_other(source, self._target, other.name, settings)
         )
 
     def before_write(self, ids: Iterable[str]) -> None:
         """Only our own collection is written to."""
 
-    def step(self) -> bool:
-        return next(self._steps, False)
+    def step(self) -> float | None:
+        return next(self._steps, None)
 
     def finish(self) -> None:
-        while self.step():
+        for _ in self._steps:
             pass
         close(self._target, self._folder)
 
+    def suspend(self) -> None:
+        self.abandon()
+
     def abandon(self) -> None:
         close(self._target, self._folder)
+
+
+def _copy_other(
+    source: Collection, target: Collection, name: str, settings: StoreSettings
+) -> Iterator[bool]:
+    """Copy another collection from the store of `source` to that of `target`, one page per
+    iteration."""
+    theirs = source.other(name)
+    mine = create_other_collection(target, name, settings, theirs.metadata)
+    ids = theirs.ids()
+    for start in range(0, len(ids), OTHER_ROWS):
+        write_verified(mine, theirs.fetch(ids[start : start + OTHER_ROWS]))
+        yield True
+    compare_ids(ids, mine.ids())
 
 
 def finish_next(folder: Path, settings: StoreSettings, live: Collection) -> None:
@@ -305,6 +301,7 @@ def finish_next(folder: Path, settings: StoreSettings, live: Collection) -> None
         )
     target = open_embedded(settings, folder, identity=None)
     try:
+        target.set_sync_threshold(settings.sync_threshold)
         _copy_unreadable(live, target)
         compare_ids(live.memory_ids(), target.memory_ids())
         compare_ids([o.name for o in live.others], [o.name for o in target.others])

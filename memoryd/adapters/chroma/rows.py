@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.fields import AUDIENCE, IN_PROJECT, OWNER, PROJECT
 from memoryd.metadata import RESERVED
 from memoryd.model import MICRO, Memory, MemoryType
 from memoryd.ports import Passage, Record, Span
@@ -33,6 +34,7 @@ SPAN = RESERVED + "span"  # characters of the content that this row's vector sta
 OF = RESERVED + "of"  # on a further passage: the memory it belongs to
 REVISION = RESERVED + "revision"  # a new number with every write of the memory
 CLOCK = RESERVED + "clock"  # on a Chroma server: orders the writes of all daemons
+MOVED = RESERVED + "moved_from"  # the revision of the version in another store that it replaced
 PENDING = RESERVED + "pending"  # stored without a model: the vector is a placeholder
 
 # Keys of the collection's own metadata.
@@ -74,8 +76,18 @@ def to_rows(records: Iterable[Record], dimension: int) -> Rows:
         first = passages[0].vector if passages else placeholder(dimension)
         rows.add(memory.id, memory.content, _metadata(record), first)
         for id, passage in zip(ids[1:], passages[1:], strict=True):
-            rows.add(id, None, {OF: memory.id, SPAN: _span_text(passage.span)}, passage.vector)
+            meta = {OF: memory.id, SPAN: _span_text(passage.span), **_seen_by(memory)}
+            rows.add(id, None, meta, passage.vector)
     return rows
+
+
+def _seen_by(memory: Memory) -> dict[str, str]:
+    """Who sees it, for its further rows too: a query on a server is filtered by that. Only what the
+    row of the memory has in the same form."""
+    if memory.metadata.get(AUDIENCE) != IN_PROJECT:
+        return {}
+    found = {key: memory.metadata.get(key) for key in (AUDIENCE, OWNER, PROJECT)}
+    return {key: v for key, v in found.items() if isinstance(v, str) and _is_native(v)}
 
 
 def placeholder(dimension: int) -> NDArray[np.float32]:
@@ -97,6 +109,7 @@ def _metadata(record: Record) -> dict[str, Any]:
         PINNED: memory.pinned or None,
         JSON: json.dumps(rest) if rest else None,
         REVISION: record.revision or None,
+        MOVED: record.moved_from or None,
         PENDING: not record.passages or None,
     }
     if len(record.passages) > 1:
@@ -218,8 +231,9 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
         updated_at=_time(meta.get(UPDATED)),
     )
     revision, clock = int(meta.get(REVISION, 0)), int(meta.get(CLOCK, 0))
+    moved = int(meta.get(MOVED, 0))
     if meta.get(PENDING):
-        return Record(memory, revision=revision, clock=clock)
+        return Record(memory, revision=revision, clock=clock, moved_from=moved)
     ids = row_ids(row.id, row_count(meta))[1:]
     found = [row, *(further[id] for id in ids if id in further)]
     spans = [_span(part.meta, len(content)) for part in found]
@@ -227,7 +241,7 @@ def _record(row: Row, further: Mapping[str, Row]) -> Record:
     if not all(abs(float(np.linalg.norm(vector)) - 1.0) < UNIT for vector in vectors):
         return Record(memory)  # keeps the text; the engine makes its vectors again
     passages = tuple(Passage(s, v) for s, v in zip(spans, vectors, strict=True))
-    return Record(memory, passages, revision, clock=clock)
+    return Record(memory, passages, revision, clock=clock, moved_from=moved)
 
 
 def row_count(meta: Mapping[str, Any] | None) -> int:

@@ -14,16 +14,18 @@ searches would find it. A note means only "look at this id": the row, or its abs
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.collection import PAGE, Collection
+from memoryd.audience import Viewer
 from memoryd.errors import StoreConflict
+from memoryd.fields import AUDIENCE, IN_PROJECT, OWNER, PROJECT
 from memoryd.metadata import RESERVED
-from memoryd.model import DAY, MemoryType
+from memoryd.model import DAY, Memory
 from memoryd.ports import Changes, Identity, Record
 
 NOTES = ".changes"  # after the name of the collection: the collection of the notes
@@ -36,12 +38,16 @@ NOTE_VECTOR = (1.0, 0.0)  # Chroma requires one
 class SharedCollection(Collection):
     """The operations of a collection, safe beside other daemons, and what those have changed."""
 
-    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "listing", "sweep_notes"}
+    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "sweep_notes"}
     is_shared: ClassVar = True
 
-    def __init__(self, chroma: Any, notes: Any, identity: Identity, client: Any) -> None:
+    def __init__(
+        self, chroma: Any, notes: Any, identity: Identity, client: Any, viewer: Viewer
+    ) -> None:
         super().__init__(chroma, identity, "http", client, 0)
         self._notes = notes
+        self._viewer = viewer
+        self.visible = _seen_by(viewer)
         self._clock = 0  # the highest that this worker has read or written
 
     def write(
@@ -57,7 +63,9 @@ class SharedCollection(Collection):
             self._store(records, old)
         existed = self._delete(deleted) if deleted else set()
         late = time.monotonic() - began > SLOW
-        noted = [*deleted, *(record.memory.id for record in records if late)]
+        # Those who do not see a memory any more do not find it among the changes either.
+        moved = [r.memory.id for r in records if late or _is_seen_by_others(old, r.memory)]
+        noted = [*deleted, *moved]
         if noted:
             self._note(noted)
         return existed
@@ -66,7 +74,7 @@ class SharedCollection(Collection):
         """What has a clock higher than `since`."""
         where, include = {rows.CLOCK: {"$gt": since}}, ["metadatas"]
         noted = self._notes.get(where=where, include=include)
-        found = self._chroma.get(where=where, include=include)
+        found = self._chroma.get(where=self._shown(where), include=include)
         clocks = [int(meta[rows.CLOCK]) for meta in (*noted["metadatas"], *found["metadatas"])]
         self._clock = max([self._clock, *clocks])
         revisions = {
@@ -75,14 +83,22 @@ class SharedCollection(Collection):
         }
         return Changes(revisions, frozenset(noted["ids"]), max([since, *clocks]))
 
-    def listing(self, offset: int) -> dict[str, int] | None:
-        """The revisions of the next memories by id; None after the last."""
-        types = [str(type) for type in MemoryType]
-        found = self._chroma.get(
-            where={rows.TYPE: {"$in": types}}, offset=offset, limit=PAGE, include=["metadatas"]
-        )
-        pairs = zip(found["ids"], found["metadatas"], strict=True)
-        return {id: int(meta.get(rows.REVISION, 0)) for id, meta in pairs} or None
+    def row_count(self) -> int:
+        """How many rows there are, without those of memories that the user does not see."""
+        if self.visible is None:
+            return super().row_count()
+        return len(self._chroma.get(where=self.visible, include=[])["ids"])
+
+    def fetch(self, ids: Sequence[str]) -> list[rows.Row]:
+        """See `Collection.fetch`. Who may see a row is looked up first: a filter would take time
+        for each memory on the server."""
+        if self.visible is not None:
+            found = self._metadatas(ids)
+            ids = [id for id in ids if id in found and self.may_see(found[id])]
+        return [row for row in super().fetch(ids) if self.may_see(row.meta)]
+
+    def may_see(self, meta: Mapping[str, Any]) -> bool:
+        return self._viewer.may_see(meta)
 
     def sweep_notes(self) -> None:
         """Delete old notes."""
@@ -91,9 +107,11 @@ class SharedCollection(Collection):
     def _store(self, records: Sequence[Record], old: dict[str, dict[str, Any]]) -> None:
         new = rows.to_rows(records, self._identity.dimension)
         clock = self._next_clock()
-        for meta in new.metadatas:
+        for id, meta in zip(new.ids, new.metadatas, strict=True):
             if rows.OF not in meta:
                 meta[rows.CLOCK] = clock
+            if rows.MOVED in old.get(id, {}):  # until it is deleted: see `private_and_shared`
+                meta.setdefault(rows.MOVED, old[id][rows.MOVED])
         self._commit(lambda: self._send(new, set(old)), records)
         replaced = [record.memory.id for record in records if record.memory.id in old]
         left = self._metadatas(replaced)
@@ -137,7 +155,18 @@ class SharedCollection(Collection):
             self._notes.upsert(ids=part, metadatas=[meta] * len(part), embeddings=vectors)
 
     def _next_clock(self) -> int:
+        """One more than the highest clock. Of memories that the user does not see only the presence
+        of a higher one is asked for."""
         self.changes(self._clock)
+        step = 1
+        while (
+            self.visible
+            and self._chroma.get(where={rows.CLOCK: {"$gt": self._clock}}, limit=1, include=[])[
+                "ids"
+            ]
+        ):
+            self._clock += step
+            step *= 2
         self._clock += 1
         return self._clock
 
@@ -149,6 +178,26 @@ class SharedCollection(Collection):
             pairs = zip(found["ids"], found["metadatas"], strict=True)
             known |= {id: dict(meta or {}) for id, meta in pairs}
         return known
+
+
+def _seen_by(viewer: Viewer) -> dict[str, Any] | None:
+    """A filter for the rows that a user sees; None for all. A row without an audience passes."""
+    if viewer.sees_all_projects:
+        return None
+    cases: list[dict[str, Any]] = [{AUDIENCE: {"$ne": IN_PROJECT}}, {OWNER: viewer.owner}]
+    if viewer.projects:
+        cases.append({PROJECT: {"$in": list(viewer.projects)}})
+    return {"$or": cases}
+
+
+def _is_seen_by_others(old: dict[str, dict[str, Any]], memory: Memory) -> bool:
+    """Whether other people see a memory than before."""
+    before = old.get(memory.id)
+    return before is not None and _viewers(before) != _viewers(memory.metadata)
+
+
+def _viewers(meta: Mapping[str, Any]) -> tuple[object, ...]:
+    return (meta.get(OWNER), meta.get(PROJECT)) if meta.get(AUDIENCE) == IN_PROJECT else ()
 
 
 def _check_unchanged(records: Iterable[Record], old: dict[str, dict[str, Any]]) -> None:

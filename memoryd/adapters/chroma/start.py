@@ -26,6 +26,7 @@ from memoryd.adapters.chroma.disk_errors import (
     to_memoryd_error,
 )
 from memoryd.adapters.chroma.hnsw_files import is_torn
+from memoryd.adapters.chroma.new_store import NewStore, close
 from memoryd.adapters.chroma.open import (
     ANY_MODEL,
     has_other_model,
@@ -34,7 +35,6 @@ from memoryd.adapters.chroma.open import (
 )
 from memoryd.adapters.chroma.open_files import store_gone_error
 from memoryd.adapters.chroma.other_collections import other_collections, read_other
-from memoryd.adapters.chroma.rewrite import NewStore, close
 from memoryd.adapters.chroma.rows import SCHEMA_KEY, Row
 from memoryd.adapters.chroma.sqlite_read import (
     DATABASE,
@@ -88,7 +88,10 @@ def start(
         if any_model and _holds_other_model(data_dir / LIVE, settings.collection, identity):
             identity = ANY_MODEL
         replaced = (data_dir / OLD).exists()
-        collection = _open_or_repair(settings, data_dir, identity, progress, crashes)
+        # The daemon reads the revisions once, when it starts.
+        collection = _open_or_repair(
+            settings, data_dir, identity, progress, crashes, with_revisions=not reopening
+        )
         if replaced and not keep_old:
             swap.drop_old(data_dir)
         if not swap.read_mark(data_dir / LIVE):
@@ -121,6 +124,8 @@ def _open_or_repair(
     identity: Identity,
     progress: ReportProgress,
     crashes: int,
+    *,
+    with_revisions: bool,
 ) -> Collection:
     folder = data_dir / LIVE
     if message := swap.missing_store(data_dir):
@@ -128,15 +133,15 @@ def _open_or_repair(
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700)
     try:
-        return _open_checked(settings, data_dir, identity, progress, crashes)
+        return _open_checked(settings, data_dir, identity, progress, crashes, with_revisions)
     except (StoreBroken, Unreadable) as exc:
         if swap.undo_swap(data_dir):
-            return _open_checked(settings, data_dir, identity, progress)
+            return _open_checked(settings, data_dir, identity, progress, 0, with_revisions)
         send_event("warning", "repair", reason=type(exc.__cause__ or exc).__name__)
         with stage("repair"):
             _repair(settings, data_dir, progress, exc)
     try:
-        return _open_checked(settings, data_dir, identity, progress)
+        return _open_checked(settings, data_dir, identity, progress, 0, with_revisions)
     except StoreBroken as exc:
         message = f"The store in {folder} does not work even after it was rebuilt."
         raise _corrupt_error(message) from exc
@@ -148,6 +153,7 @@ def _open_checked(
     identity: Identity,
     progress: ReportProgress,
     crashes: int = 0,
+    with_revisions: bool = False,
 ) -> Collection:
     """Open the store and check it; raises StoreBroken or Unreadable if it does not work."""
     folder = data_dir / LIVE
@@ -168,7 +174,7 @@ def _open_checked(
     progress(Progress(OPENING))
     try:
         with stage("open"):
-            collection = open_embedded(settings, folder, identity)
+            collection = open_embedded(settings, folder, identity, with_revisions)
     except StoreError as exc:
         if exc.code != "store_corrupt":
             raise
@@ -236,7 +242,7 @@ def _repair(
         new_store.add(rows.plain_rows(records[start : start + PAGE], identity.dimension))
     for other in other_rows:
         new_store.add_other(*other)
-    new_store.close(new_store.ids)
+    new_store.close()
     new_store.finish("repair", aside=swap.dated_name(swap.BROKEN))
 
 
@@ -265,7 +271,7 @@ def migrate(settings: StoreSettings, data_dir: Path, progress: ReportProgress) -
         new_store.add([_migrated(row, schema) for row in source.fetch(ids[start : start + PAGE])])
     for _ in new_store.copy_others(source):
         progress(Progress("migrating", len(ids), len(ids)))
-    new_store.close(ids)
+    new_store.close(len(ids))
     close(source, folder)
     new_store.finish("migrate", aside=swap.dated_name(f"{swap.OLDER}{schema}-"))
 

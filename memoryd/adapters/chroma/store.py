@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.backup_file import listed_in, newest_in, write_backup
 from memoryd.adapters.chroma.backup import Restore
+from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.rows import Found, Row, to_records
-from memoryd.adapters.chroma.worker_client import MAX_TRIES, WorkerClient
+from memoryd.adapters.chroma.worker_client import WorkerClient
 from memoryd.adapters.chroma.write_queue import Write, WriteQueue
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
 from memoryd.ports import Backup, Changes, Identity, Record, Watch
@@ -33,10 +34,8 @@ from memoryd.tasks import task_group
 log = structlog.get_logger()
 SCAN_PAGE = 1000
 MAX_NAMED = 20  # unreadable rows that are named; the others are counted
-LOST_CODES = (
-    "store_gone",
-    "store_corrupt",
-)  # the memories are only in RAM any more: rescue is possible
+# The memories are only in RAM any more: rescue is possible.
+LOST_CODES = ("store_gone", "store_corrupt")
 
 
 class ChromaStore:
@@ -97,9 +96,7 @@ class ChromaStore:
             async for shared_page in self._scan_shared():
                 yield shared_page
             return
-        held: list[
-            Row
-        ] = []  # rows of memories that have several rows, which may be on different pages
+        held: list[Row] = []  # of memories with several rows, which may be on different pages
         offset = 0
         while page := await self._worker.call("page", offset, SCAN_PAGE):
             offset += len(page)
@@ -146,17 +143,24 @@ class ChromaStore:
         return total
 
     async def purge(self) -> None:
-        """Rewrite the store, so that its files hold no byte of a deleted memory."""
-        await self._run_job("rewrite", "purge")
+        """Rewrite the store, so that its files hold no byte of a deleted memory. What an earlier
+        run left may hold some, so it is not used."""
+        try:
+            await self._run_job("rewrite", "purge", False, again=("rewrite", "purge", True))
+        except StoreUnavailable as exc:
+            if not self._closed:
+                raise
+            message = "The daemon stopped before the purge was finished."
+            raise StoreUnavailable(message, hint="The next start goes on with it.") from exc
 
     async def compact(self) -> bool:
-        """Rewrite the store if enough of its rows are dead; whether it was done. Also removes the
-        files of a cancelled job."""
+        """Rewrite the store if enough of its rows are dead, or finish a rewrite that a stop or kill
+        interrupted; whether it was done. Also removes the files of a cancelled job."""
         async with self._job:
             await self._worker.call("drop_unfinished")
-        if not await self._worker.call("is_stale"):
+        if not (reason := await self._worker.call("due_rewrite")):
             return False
-        await self._run_job("rewrite", "compact")
+        await self._run_job("rewrite", reason, True)
         return True
 
     async def backup(
@@ -234,19 +238,24 @@ class ChromaStore:
         found = await anyio.to_thread.run_sync(newest_in, folder, until)
         return found[0] if found else None
 
-    async def _run_job(self, job: str, *args: object) -> Any:
-        """Run a long job step by step, so that other calls run in between; its result. Starts again
-        once if the worker was restarted meanwhile."""
+    async def _run_job(self, *job: object, again: tuple[object, ...] | None = None) -> Any:
+        """Run a long job; its result. If the worker is restarted meanwhile, starts once more, with
+        `again` if given."""
         async with self._job:
-            for tries in reversed(range(MAX_TRIES)):
-                try:
-                    await self._worker.call("begin", job, *args)
-                    while await self._worker.call("step"):
-                        pass
-                    return await self._worker.call("finish")
-                except StoreError as exc:
-                    if exc.code != "job_lost" or not tries:
-                        raise
+            try:
+                return await self._run_steps(*job)
+            except StoreError as exc:
+                if exc.code != JOB_LOST:
+                    raise
+                return await self._run_steps(*(again or job))
+
+    async def _run_steps(self, *job: object) -> Any:
+        """Run a job step by step, so that other calls run in between."""
+        await self._worker.call("begin", *job)
+        while (pause := await self._worker.call("step")) is not None:
+            if pause:
+                await anyio.sleep(pause)
+        return await self._worker.call("finish")
 
     async def status(self) -> Mapping[str, object]:
         facts: dict[str, object] = await self._worker.call("facts")

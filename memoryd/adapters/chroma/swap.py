@@ -2,8 +2,9 @@
 
 `store` is live. A rewrite fills `store.new`, which counts only once its mark is written, and
 replaces the live one by two renames. After a kill at any moment either the old or the new store is
-whole, and `recover` finishes or undoes the swap. `store.next` may be filled over many starts; when
-it is complete, it becomes `store.new`.
+whole, and `recover` finishes or undoes the swap. A copy of the live store that was interrupted is
+kept if it says why it was begun: a later run goes on with it. `store.next` may be filled over many
+starts; when it is complete, it becomes `store.new`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ NEXT = "store.next"  # the data directory of a store that is filled while the li
 ASIDE = "backups"  # where replaced stores are kept that a person may want back
 KEPT_ASIDE = 3
 MARK = "rewritten.json"  # written when a store is complete: when and why it was made
+COPYING = "copying"  # in a copy that a later run may finish: why it was begun
 MADE = "store.made"  # next to the store: one was made here, so it must not be missing
 CLEAN = "clean"  # closed in order: the next start need not check every row
 BROKEN, OLDER = "store.broken-", "store.schema-"
@@ -36,22 +38,33 @@ def recover(data_dir: Path) -> None:
     _remove(data_dir / TRASH)
     if read_mark(new):
         _swap(data_dir)
-    else:
+    elif not copy_reason(data_dir):
         _remove(new)
     if not live.exists() and old.exists():
         _rename(old, live)
 
 
-def begin(data_dir: Path) -> Path:
-    """The empty directory of a new store."""
+def begin(data_dir: Path, reason: str = "") -> None:
+    """Make the empty directory of a new store; `reason`: a later run may finish it."""
     new = data_dir / NEW
     _remove(new)
     new.mkdir(mode=0o700)
-    return new
+    if reason:
+        with files.replacing(new / COPYING) as file:
+            file.write(reason.encode())
+
+
+def copy_reason(data_dir: Path) -> str:
+    """Why an unfinished copy was begun; empty if there is none that may be finished."""
+    new = data_dir / NEW
+    try:
+        return "" if read_mark(new) else files.read_text(new / COPYING)
+    except (OSError, ValueError):
+        return ""
 
 
 def drop_unfinished(data_dir: Path) -> None:
-    """Remove a new store whose job was cancelled; one that is complete stays."""
+    """Remove a new store that is not complete."""
     if not read_mark(data_dir / NEW):
         _remove(data_dir / NEW)
 
@@ -80,8 +93,9 @@ def drop_next(data_dir: Path) -> None:
 
 def _mark_complete(folder: Path, reason: str, aside: str | None = None) -> None:
     files.touch(folder / CLEAN)
-    _sync_tree(folder)
+    sync_tree(folder)
     write_mark(folder, reason, aside)
+    (folder / COPYING).unlink(missing_ok=True)
 
 
 def write_mark(folder: Path, reason: str, aside: str | None = None) -> None:
@@ -205,7 +219,8 @@ def _remove(folder: Path) -> None:
         folder.unlink(missing_ok=True)
 
 
-def _sync_tree(folder: Path) -> None:
+def sync_tree(folder: Path) -> None:
+    """Write all its files to the disk; none may be open."""
     for root, _, names in os.walk(folder):
         for name in names:
             handle = files.open_file(Path(root) / name, os.O_RDWR)

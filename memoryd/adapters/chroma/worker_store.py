@@ -17,10 +17,12 @@ from memoryd.adapters.chroma.disk_errors import (
     is_damage_error,
     to_memoryd_error,
 )
+from memoryd.adapters.chroma.new_store import close
 from memoryd.adapters.chroma.open import open_remote, to_remote_error
 from memoryd.adapters.chroma.open_files import OpenFiles, store_gone_error
 from memoryd.adapters.chroma.other_collections import can_be_kept
-from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, close, finish_next
+from memoryd.adapters.chroma.pipes import JOB_LOST
+from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, finish_next
 from memoryd.adapters.chroma.start import start
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT, size_of
 from memoryd.adapters.chroma.worker_events import milliseconds, send_event, stage
@@ -43,7 +45,7 @@ class WorkerStore:
             "begin",
             "step",
             "finish",
-            "is_stale",
+            "due_rewrite",
             "is_backed_up",
             "drop_unfinished",
             "read_identity",
@@ -132,10 +134,15 @@ class WorkerStore:
         if self._files is not None:
             self._files.check()
 
+    def due_rewrite(self) -> str:
+        """The reason for a rewrite that a stop or kill interrupted, or for one that is worth it;
+        empty if there is nothing to do."""
+        if not self._embedded or not can_be_kept(self._collection.others):
+            return ""
+        return swap.copy_reason(self._data_dir) or ("compact" if self.is_stale() else "")
+
     def is_stale(self) -> bool:
         """Whether a rewrite is worth it: more dead rows than live ones, or old dead rows."""
-        if not self._embedded or not can_be_kept(self._collection.others):
-            return False
         count = self._collection.row_count()
         dead = self._collection.dead_rows(count)
         made = float(swap.read_mark(self._data_dir / LIVE).get("at") or 0.0)
@@ -152,13 +159,14 @@ class WorkerStore:
         self._job_began = time.perf_counter()
         self._job = self._create_job(kind, *args)
 
-    def step(self) -> bool:
-        """Do one step of the job; whether there is more to do."""
+    def step(self) -> float | None:
+        """Do one step of the job; seconds to wait before the next one, None if there is none."""
         job = self._current_job()
         try:
             return job.step()
-        except Exception:
-            self._drop_job()  # the disk may be full: free the space it took
+        except Exception as exc:
+            is_lost = isinstance(exc, StoreError) and exc.code == JOB_LOST
+            self._drop_job(keep=is_lost)  # else the disk may be full: free the space it took
             raise
 
     def finish(self) -> object:
@@ -209,8 +217,6 @@ class WorkerStore:
     def drop_unfinished(self) -> None:
         """Remove the files of a job whose caller was cancelled. Only while no job runs."""
         self._drop_job()
-        if self._embedded:
-            swap.drop_unfinished(self._data_dir)
 
     def to_error(self, exc: Exception) -> MemorydError:
         """The error to answer a failed call with. Sets `needs_new_worker` if the store no longer
@@ -237,7 +243,6 @@ class WorkerStore:
     def close(self) -> None:
         """Close the store and mark it as clean, so that the next start need not check every row."""
         began = time.perf_counter()
-        self._drop_job()
         if self._embedded:
             folder = self._data_dir / LIVE
             in_place = self._files is not None and self._files.are_in_place
@@ -245,6 +250,7 @@ class WorkerStore:
             if in_place:
                 files.touch(folder / CLEAN)
             send_event("info", "store_closed", ms=milliseconds(began), clean=in_place)
+        self._drop_job(keep=True)  # last: it may have to wait for another process
 
     def _open_collection(self, progress: ReportProgress) -> Collection:
         if not self._embedded:
@@ -273,7 +279,8 @@ class WorkerStore:
                     hint="Purge and compact it on the server.",
                 )
             self.check_files()
-            self._check_room(size_of(self._data_dir / LIVE))
+            made = self._data_dir / swap.NEW
+            self._check_room(max(0, size_of(self._data_dir / LIVE) - size_of(made)))
             return Rewrite(self._settings, self._data_dir, self._collection, *args)
         if kind == "copy_others":
             return CopyOthers(self._settings, self._data_dir, self._collection, *args)
@@ -290,17 +297,19 @@ class WorkerStore:
         if error is not None:
             raise StoreError(error.message, code=error.code, hint=error.hint)
 
-    def _drop_job(self) -> None:
+    def _drop_job(self, *, keep: bool = False) -> None:
+        """End the job without a result; `keep`: a later one may go on with what it has made."""
         job, self._job = self._job, None
         if job is not None:
-            send_event("warning", "job_dropped", job=type(job).__name__)
-            job.abandon()
+            name = "job_suspended" if keep else "job_dropped"
+            send_event("warning", name, job=type(job).__name__)
+            job.suspend() if keep else job.abandon()
 
     def _current_job(self) -> Job:
         if self._job is None:
             raise StoreError(
                 "The store worker was restarted during this job; no memory is lost.",
-                code="job_lost",
+                code=JOB_LOST,
                 hint="Try again.",
             )
         return self._job

@@ -20,6 +20,7 @@ def add_memory_verbs(verbs: Verbs) -> None:
         "--project", metavar="NAME", help="into this one; without it, that of the git checkout"
     )
     store.add_argument("--shared", action="store_true", default=None, help="for all projects")
+    store.add_argument("--audience", metavar="WHO", help="who sees it: private, project or team")
     search = add(verbs, "search", "memories:search", "find memories by meaning")
     search.add_argument(
         "query",
@@ -69,6 +70,7 @@ def add_managing_verbs(verbs: Verbs) -> None:
     update.add_argument(
         "--clear", action="append", metavar="FIELD", help="name or expires_at; may be repeated"
     )
+    update.add_argument("--audience", metavar="WHO", help="who sees it: private, project or team")
     pin = add(verbs, "pin", "manage:pin", "keep memories for ever")
     unpin = add(verbs, "unpin", "manage:unpin", "let memories expire as their type says")
     for verb in (pin, unpin):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memoryd.doors.schemas.schema import (
     ANY,
+    AUDIENCE,
     COUNT,
     FILTER,
     FLAG,
@@ -86,6 +87,7 @@ CORE = (
                 "expires_at": WHEN,
                 "pinned": {"type": "boolean", "description": "never expires"},
                 "shared": {"type": "boolean", "description": "for all projects"},
+                "audience": AUDIENCE,
             },
             ["content"],
         ),

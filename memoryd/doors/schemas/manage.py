@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memoryd.doors.schemas.schema import (
+    AUDIENCE,
     COUNT,
     FILTER,
     FLAG,
@@ -72,6 +73,7 @@ MANAGE = (
                     "items": {"type": "string", "enum": ["name", "expires_at"]},
                     "description": "remove the name; return to the type's lifetime",
                 },
+                "audience": AUDIENCE,
             },
             ["memory_id"],
         ),

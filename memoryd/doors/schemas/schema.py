@@ -7,6 +7,8 @@ from typing import Any
 
 from mcp.types import Tool, ToolAnnotations
 
+from memoryd.fields import AUDIENCES
+
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
@@ -18,6 +20,7 @@ OBJECT: Schema = {"type": "object"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 TYPE: Schema = {"type": "string", "enum": ["fact", "conversation", "context"]}
 WHEN: Schema = {"type": "string", "description": "ISO 8601"}
+AUDIENCE: Schema = {"type": "string", "enum": list(AUDIENCES)}
 MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 FILTER: Schema = {"type": "object", "description": "equality, or $gt $in $or as in Chroma"}
 SESSION_ID: Schema = {"type": "string", "description": "default: the connection's"}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.audience import address_rank
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.columns import CensusColumns, Mask
 from memoryd.engine.index.entries import Entries, EntriesView, Entry
@@ -103,8 +104,9 @@ class Index(IndexTables):
         return next(iter(self.all_named(name)), None)
 
     def all_named(self, name: str) -> list[Memory]:
-        """The same, and others: one that has expired, or one whose replacement was interrupted."""
-        return self._memories(self.names.of(name))
+        """The same, and others: one that has expired, one whose replacement was interrupted, or
+        one with another audience. Of those, the smallest audience comes first."""
+        return sorted(self._memories(self.names.of(name)), key=address_rank)
 
     def named_alike(self, name: str) -> list[Memory]:
         """All memories whose name, or whose alias, differs from this name at most in case and

@@ -50,6 +50,7 @@ class Snapshot:
         pending = np.zeros_like(alive)
         pending[list(index.pending_slots())] = True
         table = index.tables[0]
+        table.round_new_rows()
         return cls(
             index,
             index.changes,
@@ -62,7 +63,7 @@ class Snapshot:
         )
 
     def vectors(self) -> Take:
-        """Reads vectors from RAM: of a memory with several passages their mean."""
+        """Reads rounded vectors: of a memory with several passages their mean."""
         order = np.argsort(self.owners, kind="stable").astype(np.int64)
         begins = np.searchsorted(self.owners[order], np.arange(FREE, len(self.entries) + 1))[1:]
 

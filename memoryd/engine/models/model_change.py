@@ -35,7 +35,7 @@ from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 RETRY = 60.0  # seconds after a failure such as a full disk
-AT_ONCE = 32  # memories that are embedded and written at the same time
+AT_ONCE = 128  # memories that are embedded and written at the same time
 FEW = 32  # with no more than this many left to do, the engine is held back for the last of them
 MAX_REFUSED = 32  # texts that may be left without a vector because the model does not accept them
 PACE = 500  # memories compared before the event loop runs other tasks

@@ -122,7 +122,8 @@ class Facts:
         found = [
             memory for memory in map(index.in_slot, np.flatnonzero(allowed).tolist()) if memory
         ]
-        return [fact for fact in found if project_of(fact) == proposal.project]
+        usable = self._parts.audiences.may_make_facts_of
+        return [fact for fact in found if project_of(fact) == proposal.project and usable(fact)]
 
     def _is_superseded(self, fact: Memory) -> bool:
         return self._parts.index.relations.superseded_until(fact.id) > self._parts.clock()
@@ -190,7 +191,8 @@ class Facts:
             best = np.argsort(-meaning, kind="stable")[:CANDIDATES]
             seen = [index.as_seen(int(slot), view)[0] for slot in best if meaning[slot] > NEAR]
         found = [entry.memory for entry in seen if entry is not None]
-        return [fact for fact in found if _is_plain_fact(fact, now)]
+        usable = self._parts.audiences.may_make_facts_of
+        return [fact for fact in found if _is_plain_fact(fact, now) and usable(fact)]
 
     async def _add(
         self, proposal: Proposal, metadata: Mapping[str, Any], replaced: Sequence[str] = ()

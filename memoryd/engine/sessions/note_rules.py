@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from memoryd.audience import scope_of
 from memoryd.engine import checks
 from memoryd.engine.index.index import Index
 from memoryd.errors import InvalidInput
@@ -30,9 +31,12 @@ def check_stays_note(before: Memory, after: Memory) -> None:
 
 
 def check_handles_are_free(index: Index, memory: Memory, now: float) -> None:
-    """Raise InvalidInput if another memory has the name of a note, or one of its aliases."""
+    """Raise InvalidInput if another memory of the same audience has the name of a note, or one of
+    its aliases."""
     for handle in handles_of(memory):
         for owner in index.named_alike(handle):
+            if scope_of(owner) != scope_of(memory):
+                continue
             if owner.id != memory.id and not is_expired(owner, now):
                 raise InvalidInput(
                     f"The name {handle!r} is taken by {_owner(owner)}.",

@@ -99,9 +99,13 @@ class Notes:
         InvalidInput if a memory has the name or one of the aliases."""
         asked = self._asked(name, content, aliases, kind, metadata)
         asked = replace(asked, metadata={**asked.metadata, **check_metadata(own)})
+        if own is not None:
+            asked = replace(asked, metadata=self._parts.audiences.own(asked.metadata))
+        asked = self._parts.audiences.settled(asked, None)
         safe, warnings = await without_secrets(secret_fields(asked), self._parts.memory)
         asked = replace(asked, **safe)
-        await self._parts.catch_up()  # another daemon may have added it a moment ago
+        if not self._parts.audiences.stays_here(asked):
+            await self._parts.catch_up()  # another daemon may have added it a moment ago
         note, has_vector = await commits.retried(self._parts, partial(self._commit_new, asked))
         if not has_vector:
             warnings += (f"{self._parts.embedding.trouble() or REFUSED} {NO_VECTOR}",)
@@ -115,7 +119,7 @@ class Notes:
             async with self._parts.locks.hold(names | lock_keys(None, asked)):
                 now = self._parts.clock()
                 check_handles_are_free(self._parts.index, asked, now)
-                relations.check_relations(self._parts.index, None, asked, now)
+                relations.check_relations(self._parts, None, asked, now)
                 note = replace(asked, metadata={**asked.metadata, SEQ: self._next_seq()})
                 await relations.commit(self._parts, None, Record(note, passages))
         return note, bool(passages)

@@ -48,12 +48,18 @@ def killed_everywhere(folder: Path, what: str) -> list[dict[str, Any]]:
     for result in results:
         assert (result["killed"], result["start"]) == (-signal.SIGKILL, 0), result
         assert result["found"] == wanted, result["point"]
+        assert result["rewritten"] == wanted, result["point"]
     return results
 
 
-def test_killed_at_any_step_the_old_or_the_new_store_is_whole(tmp_path: Path) -> None:
-    for result in killed_everywhere(tmp_path, "rewrite"):
+@pytest.mark.parametrize("where", ["rewrite", "process"])
+def test_killed_at_any_step_the_old_or_the_new_store_is_whole_and_it_goes_on(
+    tmp_path: Path, where: str
+) -> None:
+    for result in killed_everywhere(tmp_path, where):
         assert result["left"] == ["store", "store.made"], result["point"]
+        if result["point"] not in ("begin 1", "replace 1"):  # there was nothing to go on with
+            assert result["since_by"] == "purge", result["point"]
 
 
 async def test_a_rewrite_keeps_every_memory_and_drops_the_dead_rows(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The worker's store without its worker: forked per step, so that it can be killed anywhere.
 
 Run as a program it kills a rewrite, or the replacement by the next store, at every point that is
-named, lets a new process recover, and prints what it found, as JSON.
+named, lets a new process recover and go on with the rewrite, and prints what it found, as JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any
 
 from memoryd.adapters.chroma import rewrite as rewrite_module
 from memoryd.adapters.chroma import swap, worker_store
-from memoryd.adapters.chroma.rewrite import NewStore
+from memoryd.adapters.chroma.copy_process import CopyProcess
+from memoryd.adapters.chroma.lock import take_lock
+from memoryd.adapters.chroma.new_store import NewStore
 from memoryd.adapters.chroma.rows import to_records
 from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.ports import Identity
@@ -29,23 +31,35 @@ COUNT = 30
 POINTS: list[tuple[Any, str, int]] = [
     (swap, "begin", 1),
     (NewStore, "add", 1),
+    (NewStore, "differences", 1),
     (NewStore, "close", 1),
     (rewrite_module, "close", 1),
-    (swap, "_sync_tree", 1),
+    (swap, "sync_tree", 1),
     (os, "replace", 1),
+    (os, "replace", 2),
     (swap, "_swap", 1),
     (os, "rename", 1),
     (os, "rename", 2),
     (os, "rename", 3),
     (shutil, "rmtree", 1),
-    (NewStore, "finish", 1),
+]
+# The same with a process that fills the new store: only the worker is killed there.
+PROCESS_POINTS: list[tuple[Any, str, int]] = [
+    (CopyProcess, "send", 1),
+    (CopyProcess, "send", 2),
+    (CopyProcess, "is_idle", 5),
+    (CopyProcess, "call", 1),
+    (rewrite_module, "close", 1),
+    (swap, "sync_tree", 1),
+    (os, "rename", 1),
+    (os, "rename", 2),
 ]
 NEXT_POINTS: list[tuple[Any, str, int]] = [
     (worker_store, "finish_next", 1),
     (rewrite_module, "scrub", 1),
     (worker_store, "close", 1),
     (swap, "complete_next", 1),
-    (swap, "_sync_tree", 1),
+    (swap, "sync_tree", 1),
     (os, "replace", 1),
     (os, "rename", 1),
     (swap, "_swap", 1),
@@ -83,9 +97,23 @@ def fill_both(folder: Path) -> None:
 
 def rewrite(opened: WorkerStore) -> None:
     opened.begin("rewrite", "purge")
-    while opened.step():
+    while opened.step() is not None:
         pass
     opened.finish()
+
+
+def rewrite_by_process(opened: WorkerStore) -> None:
+    rewrite_module.SMALL = 0
+    rewrite(opened)
+
+
+def go_on(opened: WorkerStore) -> None:
+    """Finish a rewrite that was interrupted, as a daemon does when it has started."""
+    if reason := opened.due_rewrite():
+        opened.begin("rewrite", reason, True)
+        while opened.step() is not None:
+            pass
+        opened.finish()
 
 
 def replace(opened: WorkerStore) -> None:
@@ -130,6 +158,7 @@ def kill_everywhere(base: Path, what: str) -> list[dict[str, object]]:
 
     points, prepare, work = {
         "rewrite": (POINTS, fill_live, rewrite),
+        "process": (PROCESS_POINTS, fill_live, rewrite_by_process),
         "replace": (NEXT_POINTS, fill_both, replace),
     }[what]
     results = []
@@ -138,18 +167,23 @@ def kill_everywhere(base: Path, what: str) -> list[dict[str, object]]:
         assert in_child(lambda folder=folder: prepare(folder)) == 0  # type: ignore[misc]
 
         def killed(folder: Path = folder, point: Any = (owner, name, number)) -> None:
+            take_lock(folder, os.getpid(), 0.0)
             opened = open_store(folder)
             deadly(*point)
             work(opened)
 
         def recovered(folder: Path = folder, said: Path = said) -> None:
+            take_lock(folder, os.getpid(), 60.0)  # the process that copies may still run
             opened = open_store(folder)
-            found = {"found": contents(opened), "model": opened.made_for.model}
+            found: dict[str, object] = {"found": contents(opened)}
+            found |= {"model": opened.made_for.model}
+            go_on(opened)
+            found |= {"rewritten": contents(opened), "since_by": opened.facts()["since_by"]}
             said.write_text(json.dumps(found))
             opened.close()
 
         end, start = in_child(killed), in_child(recovered)
-        left = sorted(entry.name for entry in folder.iterdir())
+        left = sorted(entry.name for entry in folder.iterdir() if entry.name != "lock")
         found = json.loads(said.read_text()) if start == 0 else {}
         facts = {"point": f"{name} {number}", "killed": end, "start": start, "left": left}
         results.append(facts | found)
