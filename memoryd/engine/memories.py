@@ -18,7 +18,7 @@ from memoryd.engine import checks, commits, relations
 from memoryd.engine.audiences import with_audience
 from memoryd.engine.lifecycle.decay import CLAIMS, stored_again
 from memoryd.engine.lock_keys import id_key, keys_of, lock_keys
-from memoryd.engine.parts import Parts
+from memoryd.engine.parts import Parts, settled_expiry
 from memoryd.engine.project_rules import assigned, settled
 from memoryd.engine.relations import check_relations
 from memoryd.engine.secrecy import secret_fields, without_secrets
@@ -41,7 +41,6 @@ from memoryd.model import (
     Memory,
     MemoryType,
     Stored,
-    expiry,
     identical,
     is_expired,
     parse_type,
@@ -386,17 +385,3 @@ def _context_name(key: object) -> str:
     if (clean_key := checks.label(key, "key")) is None:
         raise InvalidInput("A context needs a key.", code="key_invalid")
     return CONTEXT_NAME + clean_key
-
-
-def settled_expiry(
-    type: MemoryType, created_at: float, override: object, pinned: bool, parts: Parts
-) -> float | None:
-    """When a memory expires; None: never. Raises InvalidInput for a time in the past."""
-    at = checks.moment(override, "expires_at", parts.lifetimes.zone)
-    if at is not None and at <= parts.clock() and not pinned:
-        raise InvalidInput(
-            "expires_at is not in the future: the memory would expire immediately.",
-            code="expires_at_invalid",
-            hint="Give a later time, or leave it out.",
-        )
-    return expiry(type, created_at, parts.lifetimes, override=at, pinned=pinned)

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from memoryd.engine import checks
 from memoryd.engine.audiences import Audiences
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.index.index import Index
@@ -19,7 +20,8 @@ from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
 from memoryd.engine.source import Source
-from memoryd.model import DAY, MICRO, Lifetimes
+from memoryd.errors import InvalidInput
+from memoryd.model import DAY, MICRO, Lifetimes, MemoryType, expiry
 from memoryd.ports import BlockFiles, ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
     BackupSettings,
@@ -165,3 +167,17 @@ def lifetimes_of(settings: MemorySettings) -> Lifetimes:
     """The expiry rules as configured."""
     zone = ZoneInfo(settings.timezone) if settings.timezone else None
     return Lifetimes(conversation=settings.conversation_days * DAY, zone=zone)
+
+
+def settled_expiry(
+    type: MemoryType, created_at: float, override: object, pinned: bool, parts: Parts
+) -> float | None:
+    """When a memory expires; None: never. Raises InvalidInput for a time in the past."""
+    at = checks.moment(override, "expires_at", parts.lifetimes.zone)
+    if at is not None and at <= parts.clock() and not pinned:
+        raise InvalidInput(
+            "expires_at is not in the future: the memory would expire immediately.",
+            code="expires_at_invalid",
+            hint="Give a later time, or leave it out.",
+        )
+    return expiry(type, created_at, parts.lifetimes, override=at, pinned=pinned)

@@ -16,8 +16,8 @@ from memoryd.engine import checks, commits, relations
 from memoryd.engine.audiences import with_audience
 from memoryd.engine.lifecycle.decay import restarted, without_claims
 from memoryd.engine.lock_keys import lock_keys, name_key
-from memoryd.engine.memories import Memories, checked_name, settled_expiry
-from memoryd.engine.parts import Parts
+from memoryd.engine.memories import Memories, checked_name
+from memoryd.engine.parts import Parts, settled_expiry
 from memoryd.engine.secrecy import without_secrets
 from memoryd.engine.sessions.note_rules import (
     check_handles_are_free,
