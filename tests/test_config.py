@@ -251,10 +251,12 @@ def test_the_tables_of_phases_are_checked(tmp_path: Path, value: str, code: str)
             {
                 "MEMORYD_SEARCH_INDEX": "remote",
                 "MEMORYD_STORE_MODE": "http",
+                "MEMORYD_STORE_AUDIENCE": "team",
                 "MEMORYD_MIRROR_PATH": "/m",
             },
             "mirror.path",
         ),
+        ({"MEMORYD_SEARCH_INDEX": "remote", "MEMORYD_STORE_MODE": "http"}, "store.audience"),
     ],
 )
 def test_a_daemon_without_an_index_needs_a_server_and_has_no_mirror(

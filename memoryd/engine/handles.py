@@ -29,7 +29,7 @@ async def memory_handles(parts: Parts, prefix: str, most: int) -> Handles:
 
 async def session_handles(parts: Parts, prefix: str, most: int) -> Handles:
     """Ids that begin with `prefix` of sessions with messages; the latest session first."""
-    latest = dict(parts.index.last_said())
+    latest = dict(parts.index.last_alive(parts.clock()))
     return await in_thread(_of_sessions, latest, prefix.casefold(), most)
 
 

@@ -190,6 +190,10 @@ class Index(IndexTables):
         """Every session with a message, and the time of the last one."""
         return self._turns.last_said()
 
+    def last_alive(self, now: float) -> Iterator[tuple[str, float]]:
+        """Every session with a message that has not expired, and the time of the last such one."""
+        return self._turns.last_alive(now)
+
     def sessions(self) -> set[str]:
         """Every session with a message."""
         return self._turns.sessions()

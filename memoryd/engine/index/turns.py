@@ -89,6 +89,14 @@ class Turns:
         for code, places in self._sessions.items():
             yield self._name(code), float(created[places[-1]])
 
+    def last_alive(self, now: float) -> Iterator[tuple[str, float]]:
+        """The same for messages that have not expired."""
+        created, expires = self._columns["created"], self._columns["expires"]
+        for code, places in self._sessions.items():
+            alive = next((slot for slot in reversed(places) if expires[slot] > now), None)
+            if alive is not None:
+                yield self._name(code), float(created[alive])
+
     def sessions(self) -> set[str]:
         """Every session with a message."""
         return {self._name(code) for code in self._sessions}

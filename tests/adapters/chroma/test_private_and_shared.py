@@ -14,7 +14,7 @@ import pytest
 from memoryd.adapters.chroma.private_and_shared import PrivateAndShared, open_private_and_shared
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.audience import Viewer
-from memoryd.errors import StoreConflict, StoreOffline
+from memoryd.errors import StoreConflict, StoreError, StoreOffline
 from memoryd.ports import Record
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma.test_contract import IDENTITY, record
@@ -174,10 +174,11 @@ async def test_what_the_user_does_not_see_is_not_read(both: Both) -> None:
         hidden = replace(hidden, memory=replace(hidden.memory, id="b", expires_at=5.0))
         await server.put(hidden, new=True)
         foreign = replace(hidden.memory, id="c", metadata={"audience": "private", "owner": "anna"})
-        await server.put(replace(hidden, memory=foreign), new=True)
+        with pytest.raises(StoreError, match="not written to a Chroma server"):
+            await server.put(replace(hidden, memory=foreign), new=True)
         assert [r.memory.id for r in await store.get(["a", "b", "c"])] == ["a"]
         assert {r.memory.id async for page in store.scan() for r in page} == {"a"}
-        assert await store.expired(9.0, 10) == ["c"]
+        assert await store.expired(9.0, 10) == []
         assert not (await store.changes(0)).revisions.keys() & {"b"}
         assert "b" not in (await store.listing(0) or {})
         assert "b" not in dict(await store.nearest(hidden.passages[0].vector, 10))
