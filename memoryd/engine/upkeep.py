@@ -32,6 +32,8 @@ log = structlog.get_logger()
 HOUR = 3600.0
 GROUP = 32  # memories embedded at the same time
 SETTLED = 600.0  # age of the oldest memory, in seconds, before the first backup
+FIRST_BACKUP = 5.0  # seconds after the start: the first calls have the machine for themselves
+Jobs = tuple[Callable[[], Awaitable[int]], ...]
 
 
 class Upkeep:
@@ -215,14 +217,20 @@ class Upkeep:
     async def run(self) -> None:
         """Run all jobs now, then every `cleanup_interval`. A failure is logged and retried."""
         with stage("sweep"):  # the last stage of a start, beside the calls
-            await self.tick()
+            await self._run_each(self._jobs())
+        await anyio.sleep(FIRST_BACKUP)
+        await self._run(self.backup_if_due)
         while True:
             await anyio.sleep(self._parts.memory.cleanup_interval)
             await self.tick()
 
     async def tick(self) -> None:
         """Run every job once."""
-        jobs = (
+        await self._run_each((*self._jobs(), self.backup_if_due))
+
+    def _jobs(self) -> Jobs:
+        """All but the backup."""
+        return (
             self.cleanup_if_believed,
             self._lifecycle.write_uses,
             self.deprecate,
@@ -230,8 +238,9 @@ class Upkeep:
             self.embed_pending,
             self._staleness.check_files,
             self.compact,
-            self.backup_if_due,
         )
+
+    async def _run_each(self, jobs: Jobs) -> None:
         for job in jobs:
             await self._run(job)
 
