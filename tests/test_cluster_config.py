@@ -137,11 +137,14 @@ def test_a_daemon_that_the_proxy_does_not_let_in_says_why(
     config.write_text(re.sub(*changed, (cluster.folder / "memoryd.yaml").read_text()))
     daemon = Daemon(tmp_path / "data", MEMORYD_CONFIG=str(config))
     daemon.process = daemon.spawn()
-    answer = daemon.call("tools/call", name="search_memories", arguments={"query": "boiler"})
+    found = daemon.call("tools/call", name="search_memories", arguments={"query": "boiler"})
+    stored = daemon.call("tools/call", name="store_memory", arguments={"content": "boiler"})
+    trouble = daemon.status()["store"]["error"]
     daemon.stop()
-    assert answer["isError"]
-    assert code in str(answer)
-    assert hint in str(answer)
+    assert trouble["message"] in str(found["structuredContent"]["warnings"])
+    assert stored["isError"]
+    assert stored["_meta"]["memoryd/error"]["code"] == trouble["code"] == code
+    assert hint in trouble["hint"]
     assert cluster.token not in daemon.log.read_text()
 
 

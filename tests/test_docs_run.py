@@ -79,7 +79,7 @@ NOT_RUN = {
 PICTURES = {
     "docs/architecture.md": 1,
     "docs/ask.md": 1,
-    "docs/cluster.md": 1,
+    "docs/cluster.md": 3,
     "docs/export.md": 3,
     "docs/memory-tool.md": 1,
     "docs/mirror.md": 2,

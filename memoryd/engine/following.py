@@ -129,9 +129,7 @@ class Following:
             return ""
         seconds = round(self._parts.monotonic() - self._failing_since)
         queues = self._queue is not None and self._queue.accepts
-        then = (
-            "what is stored for others is queued" if queues else "only private ones can be stored"
-        )
+        then = "what others see is queued" if queues else "only private memories can be stored"
         return f"{self._trouble}{KNOWN} {seconds} seconds ago, and {then}."
 
     async def _poll(self) -> None:

@@ -59,8 +59,9 @@ class Server:
     def store(self) -> ChromaStore:
         """The open store. Raises StoreOffline."""
         if self._store is None:
-            why = self._error.message if self._error else "The Chroma server is not open yet."
-            raise StoreOffline(why, hint=self._error.hint if self._error else None)
+            if (error := self._error) is None:
+                raise StoreOffline("The Chroma server is not open yet.")
+            raise StoreOffline(error.message, code=error.code, hint=error.hint)
         return self._store
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
