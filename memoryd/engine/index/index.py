@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memoryd.audience import address_rank
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.columns import CensusColumns, Mask
-from memoryd.engine.index.entries import Entries, EntriesView, Entry
+from memoryd.engine.index.entries import Entries, EntriesView, Entry, paused_memories
 from memoryd.engine.index.metadata_index import Values
 from memoryd.engine.index.selection import Selection
 from memoryd.engine.index.tables import IndexTables
@@ -278,6 +278,12 @@ class Index(IndexTables):
         """The entries of this moment, by slot."""
         is_used = self._columns["type"][: len(self._by_slot)] != 0
         return EntriesView(self._entries.copy(), is_used)
+
+    def memories(self) -> Iterator[Memory]:
+        """The memories of this moment, for a thread. With pauses, because reading many from the
+        snapshot keeps the interpreter busy."""
+        entries = self.entries()
+        return paused_memories(entries)
 
     def as_seen(self, slot: int, view: View) -> tuple[Entry | None, bool]:
         """The entry that the view saw in a slot, and whether it is unchanged. None: the memory was

@@ -56,7 +56,7 @@ class LifecycleJobs:
         """Write `deprecated_at` where it must be, and remove it where not; how many. `now`: a time
         that can be trusted."""
         below = self._parts.lifecycle.deprecated_below
-        wrong = await in_thread(_wrongly_marked, list(self._parts.index), now, below)
+        wrong = await in_thread(_wrongly_marked, self._parts.index.memories(), now, below)
         return await rewrite(self._parts, wrong, lambda memory: marked(memory, now, below))
 
     async def drop_deprecated(self, now: float) -> int:
@@ -69,16 +69,16 @@ class LifecycleJobs:
             used = memory is not None and self._uses.waiting(memory.id)
             return memory is not None and not used and is_due(memory, *rule)
 
-        due = await in_thread(_due, list(self._parts.index), *rule)
+        due = await in_thread(_due, self._parts.index.memories(), *rule)
         deleted, batch = 0, self._parts.memory.cleanup_batch
         for start in range(0, len(due), batch):
             deleted += len(await self._memories.drop_if(due[start : start + batch], holds))
         return deleted
 
 
-def _wrongly_marked(memories: list[Memory], now: float, below: float) -> list[str]:
+def _wrongly_marked(memories: Iterable[Memory], now: float, below: float) -> list[str]:
     return [memory.id for memory in memories if marked(memory, now, below) is not memory]
 
 
-def _due(memories: list[Memory], now: float, below: float, days: float) -> list[str]:
+def _due(memories: Iterable[Memory], now: float, below: float, days: float) -> list[str]:
     return [memory.id for memory in memories if is_due(memory, now, below, days)]

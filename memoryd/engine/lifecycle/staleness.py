@@ -109,7 +109,7 @@ class Staleness:
         many."""
         if not self._parts.lifecycle.check_files:
             return 0
-        memories, now = list(self._parts.index), self._parts.clock()
+        memories, now = self._parts.index.memories(), self._parts.clock()
         # Not one of the threads that searches use: a disk or git may be slow.
         found = await anyio.to_thread.run_sync(self._look_at_some, memories, now)
 
@@ -120,7 +120,7 @@ class Staleness:
 
         return await rewrite(self._parts, list(found), change)
 
-    def _look_at_some(self, memories: Sequence[Memory], now: float) -> dict[str, Finding]:
+    def _look_at_some(self, memories: Iterable[Memory], now: float) -> dict[str, Finding]:
         """What is stale of some memories, from where the last sweep ended. Runs on a thread."""
         asked = {memory.id: memory for memory in memories if is_asked(memory, now)}
         ids = sorted(asked)
