@@ -166,6 +166,12 @@ async def in_thread(work: Callable[..., Answer], *args: object) -> Answer:
         return await anyio.to_thread.run_sync(work, *args)
 
 
+async def in_background(work: Callable[..., Answer], *args: object) -> Answer:
+    """Run `work` on a thread, outside of all turns; its result. It must only read: a caller that is
+    cancelled, such as at a stop, does not wait for it."""
+    return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True)
+
+
 def paced(items: Iterable[One], burst: int) -> Iterator[One]:
     """The items, with a short sleep after each `burst` of them. For a long loop on a thread: who
     waits for the interpreter lock gets it at once, not after the 5 ms that Python lets it wait."""

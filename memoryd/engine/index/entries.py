@@ -8,8 +8,7 @@ are kept.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, overload
 
@@ -23,7 +22,6 @@ from memoryd.ports import Span
 if TYPE_CHECKING:
     from memoryd.index_files import Texts
 
-AT_ONCE, PAUSE = 100, 0.0005  # memories that are read in a row, and seconds of rest
 MAX_KEPT = 1_024  # entries of the snapshot that are kept in RAM
 FIELDS = tuple(field.name for field in fields(Memory) if field.name != "id")
 
@@ -139,15 +137,6 @@ class EntriesView(Sequence[Entry | None]):
         if isinstance(slot, slice):
             return [self[one] for one in range(*slot.indices(len(self)))]
         return self._entries.get(slot) if self._is_used[slot] else None
-
-
-def paused_memories(entries: EntriesView) -> Iterator[Memory]:
-    """All memories of a view. Runs on a thread."""
-    for number, entry in enumerate(entries, start=1):
-        if entry is not None:
-            yield entry.memory
-        if number % AT_ONCE == 0:
-            time.sleep(PAUSE)
 
 
 def text_of(memory: Memory) -> bytes:

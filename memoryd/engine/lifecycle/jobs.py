@@ -12,7 +12,7 @@ from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError
-from memoryd.fair import in_thread
+from memoryd.fair import in_background
 from memoryd.model import Memory
 
 STOP_SECONDS = 1.0  # for uses, when the engine stops
@@ -56,7 +56,7 @@ class LifecycleJobs:
         """Write `deprecated_at` where it must be, and remove it where not; how many. `now`: a time
         that can be trusted."""
         below = self._parts.lifecycle.deprecated_below
-        wrong = await in_thread(_wrongly_marked, self._parts.index.memories(), now, below)
+        wrong = await in_background(_wrongly_marked, self._parts.index.memories(), now, below)
         return await rewrite(self._parts, wrong, lambda memory: marked(memory, now, below))
 
     async def drop_deprecated(self, now: float) -> int:
@@ -69,7 +69,7 @@ class LifecycleJobs:
             used = memory is not None and self._uses.waiting(memory.id)
             return memory is not None and not used and is_due(memory, *rule)
 
-        due = await in_thread(_due, self._parts.index.memories(), *rule)
+        due = await in_background(_due, self._parts.index.memories(), *rule)
         deleted, batch = 0, self._parts.memory.cleanup_batch
         for start in range(0, len(due), batch):
             deleted += len(await self._memories.drop_if(due[start : start + batch], holds))

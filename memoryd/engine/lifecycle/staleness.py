@@ -18,13 +18,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
-
 from memoryd.engine.lifecycle.decay import DIGITS
 from memoryd.engine.lifecycle.folders import ProjectFolders
 from memoryd.engine.lifecycle.rewrite import rewrite
 from memoryd.engine.lifecycle.uses import Uses
 from memoryd.engine.parts import Parts
+from memoryd.fair import in_background
 from memoryd.fields import (
     COMMIT,
     CONFIRMED_AT,
@@ -111,7 +110,7 @@ class Staleness:
             return 0
         memories, now = self._parts.index.memories(), self._parts.clock()
         # Not one of the threads that searches use: a disk or git may be slow.
-        found = await anyio.to_thread.run_sync(self._look_at_some, memories, now)
+        found = await in_background(self._look_at_some, memories, now)
 
         def change(memory: Memory) -> Memory:
             finding = found[memory.id]
