@@ -89,8 +89,9 @@ class Entries:
 
     def seal(self) -> None:
         """Begin a snapshot: what is written from now on is not in it."""
-        self._sealed = (*self._sealed, self._fresh)
-        self._fresh, self._kept = {}, {}
+        if self._fresh:
+            self._sealed = (*self._sealed, self._fresh)
+            self._fresh, self._kept = {}, {}
 
     def use(self, texts: Texts) -> None:
         """Read from these texts, by slot, what all sealed parts had."""

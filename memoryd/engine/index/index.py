@@ -167,11 +167,6 @@ class Index(IndexTables):
         ids = zip(created, self.ids_in(slots.tolist()), strict=True)
         return list(ids), self.names.names_of(set(slots.tolist()))
 
-    def superseded(self, id: str) -> float:
-        """Until when a memory is superseded; 0 if it is not, or not there."""
-        slot = self._ids.get(id)
-        return 0.0 if slot is None else float(self._columns["superseded"][slot])
-
     def of_session(self, session_id: str, type: MemoryType) -> list[Memory]:
         """The memories of a session, in no particular order."""
         return self._memories(self._columns.of_session(session_id, type))

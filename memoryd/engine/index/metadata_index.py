@@ -80,8 +80,9 @@ class MetadataIndex:
 
     def seal(self) -> None:
         """From now on slots are added to new dictionaries; the present ones do not change."""
-        self._sealed = (*self._sealed, FrozenMetadata(self._whole, self._items))
-        self._whole, self._items = {}, {}
+        if self._whole:  # without whole values there are no items
+            self._sealed = (*self._sealed, FrozenMetadata(self._whole, self._items))
+            self._whole, self._items = {}, {}
 
     def pack(self, is_in: Mask) -> Iterator[tuple[str, NDArray[Any]]]:
         """The sealed parts as arrays in pieces, with the slots that are in the snapshot. Runs on

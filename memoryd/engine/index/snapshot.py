@@ -94,7 +94,7 @@ class Snapshots:
     ) -> None:
         self._index = index
         self._file = snapshot_file
-        self._about = _about(identity)
+        self._about = _about(index, identity)
         self._saved = -1  # `Index.changes` at the last save; negative: no snapshot
         self._saving = anyio.Lock()
         self._give_up = threading.Event()  # set: the running save must stop
@@ -272,11 +272,12 @@ class Snapshots:
     def use(self, index: Index, identity: Mapping[str, object]) -> None:
         """Keep snapshots of this index from now on."""
         self.clear()
-        self._index, self._about = index, _about(identity)
+        self._index, self._about = index, _about(index, identity)
 
 
-def _about(identity: Mapping[str, object]) -> dict[str, object]:
-    return {"format": FORMAT, "terms": TERMS_VERSION, **identity}
+def _about(index: Index, identity: Mapping[str, object]) -> dict[str, object]:
+    known = {"format": FORMAT, "terms": TERMS_VERSION, "has_vectors": index.has_vectors}
+    return {**known, **identity}
 
 
 def _restore(

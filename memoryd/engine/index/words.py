@@ -208,12 +208,8 @@ class WordIndex:
         self._lengths[row] = max(1, len(terms))
         self._live += 1
 
-    def is_sealed(self, row: int) -> bool:
-        """Whether the row is in a sealed part: then `remove` needs no terms."""
-        return bool(self._is_sealed[row])
-
     def remove(self, row: int, terms: Iterable[int] = ()) -> None:
-        """Remove a row that was added with these terms."""
+        """Remove a row that was added with these terms; one in a sealed part needs none."""
         if self._is_sealed[row]:
             self._has_gone = True
         else:
@@ -229,8 +225,9 @@ class WordIndex:
 
     def seal(self) -> None:
         """From now on rows are added to new dictionaries; the present ones do not change."""
-        self._sealed = (*self._sealed, FrozenWords(self._postings))
-        self._postings = {}
+        if self._postings:
+            self._sealed = (*self._sealed, FrozenWords(self._postings))
+            self._postings = {}
         self._is_sealed = self._lengths > 0
 
     def pack(self, is_in: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,6 +128,19 @@ async def test_another_model_or_a_damaged_file_starts_from_the_store(place: Plac
     async with place.start() as engine:
         assert await answers(engine) == expected
     assert place.store.scans == scans + 2
+
+
+async def test_a_snapshot_without_vectors_is_not_used_where_they_are_needed(place: Place) -> None:
+    """As after a change of store.mode from http to embedded, in the same data directory."""
+    local = place.config
+    place.config = replace(local, store=replace(local.store, mode="http"))
+    async with place.start() as engine:
+        await fill(engine)
+    place.config = local
+    async with place.start(snapshot_file=False) as engine:
+        expected = await answers(engine)
+    async with place.start() as engine:
+        assert await answers(engine) == expected
 
 
 async def test_a_small_store_has_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
