@@ -21,6 +21,7 @@ from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
@@ -34,6 +35,7 @@ CALLER: ContextVar[Hashable] = ContextVar("caller", default=None)
 THREADS = max(2, min(4, os.cpu_count() or 1))
 PACE = 0.0002  # seconds of the sleeps in `paced`
 BULK: ContextVar[bool] = ContextVar("bulk", default=False)
+IN_BACKGROUND: ContextVar[bool] = ContextVar("in_background", default=False)
 BULK_NICE = 5  # a thread of this niceness gets a third of what others get, if they want it all
 
 
@@ -168,14 +170,20 @@ async def in_thread(work: Callable[..., Answer], *args: object) -> Answer:
 
 async def in_background(work: Callable[..., Answer], *args: object) -> Answer:
     """Run `work` on a thread, outside of all turns; its result. It must only read: a caller that is
-    cancelled, such as at a stop, does not wait for it."""
-    return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True)
+    cancelled, such as at a stop, does not wait for it, and its `paced` loops end."""
+    token = IN_BACKGROUND.set(True)
+    try:
+        return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True)
+    finally:
+        IN_BACKGROUND.reset(token)
 
 
-def paced(items: Iterable[One], burst: int) -> Iterator[One]:
-    """The items, with a short sleep after each `burst` of them. For a long loop on a thread: who
+def paced(items: Iterable[One], burst: int, pause: float = PACE) -> Iterator[One]:
+    """The items, with a sleep after each `burst` of them. For a long loop on a thread: who
     waits for the interpreter lock gets it at once, not after the 5 ms that Python lets it wait."""
     for number, item in enumerate(items, start=1):
         yield item
         if number % burst == 0:
-            time.sleep(PACE)
+            time.sleep(pause)
+            if IN_BACKGROUND.get():
+                anyio.from_thread.check_cancelled()

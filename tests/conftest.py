@@ -10,7 +10,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from memoryd.adapters.chroma import worker_client
+from memoryd.adapters.chroma import early_worker
 from tests import fork_server
 from tests.homes import Home
 
@@ -48,7 +48,7 @@ def _fork_servers_end() -> Iterator[None]:
 def forked_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store workers that are quick to start, for tests of what a store does."""
     if fork_server.SUPPORTED:
-        monkeypatch.setattr(worker_client, "WORKER", fork_server.worker_command())
+        monkeypatch.setattr(early_worker, "WORKER", fork_server.worker_command())
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from memoryd.adapters.chroma import worker_client
+from memoryd.adapters.chroma import allocator, early_worker
 
 SUPPORTED = sys.platform == "linux"
 WORKER_PROXY = str(Path(__file__).with_name("worker_proxy.py"))
@@ -103,7 +103,7 @@ def _environment(kind: str) -> dict[str, str]:
     """The C library reads the variables of its allocator when a process starts, not when it forks,
     and a purge relies on those of the worker."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMORYD_", "CHROMA_"))}
-    return kept | (worker_client.ALLOCATOR_ENV if kind == "worker" else {})
+    return kept | (allocator.ENVIRONMENT if kind == "worker" else {})
 
 
 _servers: dict[str, ForkServer] = {}
@@ -122,7 +122,7 @@ def close_servers() -> None:
 
 
 def worker_command() -> list[str]:
-    """A command in place of `worker_client.WORKER`, which forks the worker."""
+    """A command in place of `early_worker.WORKER`, which forks the worker."""
     return [sys.executable, "-I", "-S", WORKER_PROXY, server("worker").path]
 
 
@@ -208,7 +208,7 @@ def _daemon() -> Callable[[], object]:
     from memoryd.__main__ import main
 
     def run() -> int:
-        worker_client.WORKER[:] = json.loads(os.environ.pop(WORKER))
+        early_worker.WORKER[:] = json.loads(os.environ.pop(WORKER))
         return main()
 
     return run

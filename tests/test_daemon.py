@@ -220,9 +220,9 @@ def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
 
 SLOW = """
 import sys
-from memoryd.adapters.chroma import worker_client
+from memoryd.adapters.chroma import early_worker
 from memoryd.cli.main import main
-worker_client.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
+early_worker.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
 sys.exit(main())
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -18,8 +19,10 @@ from memoryd.fair import (
     FairLimiter,
     FairQueue,
     Portion,
+    in_background,
     in_bulk,
     lower_priority,
+    paced,
 )
 from tests.processes import until
 
@@ -121,3 +124,21 @@ def test_a_portion_follows_what_was_measured() -> None:
     for _ in range(20):
         portion.took(10, 0.5)  # it became slower
     assert 4 <= portion.fitting(0.25) <= 6
+
+
+async def test_a_loop_in_the_background_ends_with_its_caller() -> None:
+    """Otherwise a stop would wait for a sweep over a million memories."""
+    began, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        try:
+            for _ in paced(itertools.count(), burst=1):
+                began.set()
+        finally:
+            ended.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(in_background, work)
+        await until(began.is_set)
+        tasks.cancel_scope.cancel()
+    await until(ended.is_set)

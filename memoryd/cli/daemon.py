@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import select
 import shlex
@@ -60,7 +61,13 @@ def serve(options: argparse.Namespace) -> int:
             owner.starting(options.log_file)
             began.append(time.perf_counter())
             # Late: a second daemon is refused before it loads all this.
+            from memoryd.wiring.early_worker import start_worker
+
+            start_worker(config)
+            gc.disable()  # imported objects stay: collections would only cost time
             from memoryd.daemon import run
+
+            gc.enable()
 
             listen, log = named_socket(given(options)), options.log_file
             return run(config, owner, socket=listen, log_file=log, began=began, origins=origins)

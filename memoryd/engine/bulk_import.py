@@ -114,9 +114,10 @@ class BulkImports:
     async def _embed(self, batch: list[_Arriving], overwrite: bool, foreign: bool) -> None:
         """Make the vectors of those that are going to be written, as far as can be known now."""
         wanted: list[_Arriving] = []
+        now = self._parts.clock()
         async for one in _in_turns(batch):
             if one.needs_passages and one.is_clean:
-                if self._foreseen(one.memory, overwrite, foreign)[0].changed:
+                if self._foreseen(one.memory, overwrite, foreign, now)[0].changed:
                     wanted.append(one)
         if not wanted:
             return
@@ -134,11 +135,13 @@ class BulkImports:
             one.record = replace(one.record, passages=passages)
             one.encoder, one.needs_passages = encoder, False
 
-    def _foreseen(self, memory: Memory, overwrite: bool, foreign: bool) -> tuple[Arrival, bool]:
+    def _foreseen(
+        self, memory: Memory, overwrite: bool, foreign: bool, now: float
+    ) -> tuple[Arrival, bool]:
         """The outcome as things are now, and whether no other memory has to do with it."""
-        if is_expired(memory, self._parts.clock()):
+        if is_expired(memory, now):
             return Arrival(Outcome.EXPIRED), False
-        return self._imports.foreseen(memory, overwrite, foreign)
+        return self._imports.foreseen(memory, overwrite, foreign, now)
 
     async def _write_plain(
         self, batch: list[_Arriving], overwrite: bool, foreign: bool
@@ -166,8 +169,9 @@ class BulkImports:
         async with self._parts.gate.passing():
             encoder = self._parts.embedding.encoder
             async with self._parts.locks.hold(key for one in some for key in one.keys):
+                now = self._parts.clock()
                 async for one in _in_turns(some):
-                    found, is_plain = self._foreseen(one.memory, overwrite, foreign)
+                    found, is_plain = self._foreseen(one.memory, overwrite, foreign, now)
                     is_ready = not one.needs_passages and one.encoder is encoder
                     if not found.changed and not (overwrite and rest):
                         one.outcome = found

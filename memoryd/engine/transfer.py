@@ -100,13 +100,16 @@ class Imports:
             self._session_changed(memory.session_id)
         return arrival
 
-    def foreseen(self, memory: Memory, overwrite: bool, foreign: bool) -> tuple[Arrival, bool]:
+    def foreseen(
+        self, memory: Memory, overwrite: bool, foreign: bool, now: float
+    ) -> tuple[Arrival, bool]:
         """The outcome for a memory that has not expired, as things are now; and whether importing
         it would only add it, and concern no other memory."""
         known = with_superseding(self._parts.index, memory)
-        found = self._judged(known, overwrite, foreign)
+        rivals = self._rivals(memory, foreign, now)
+        found = _judged(known, rivals, overwrite)
         is_alone = found.outcome is Outcome.ADDED and known == memory
-        return found, is_alone and self.involved(memory, foreign) == {memory.id}
+        return found, is_alone and self._involved(memory, rivals) == {memory.id}
 
     async def known_facts(self) -> set[str]:
         """What all facts are known by, for `claude_md.is_known`."""
@@ -133,7 +136,7 @@ class Imports:
         memory = self._parts.audiences.settled(memory, self._parts.index.get(memory.id))
         # Before embedding, so that a memory which exists already costs nothing.
         known = with_superseding(self._parts.index, memory)
-        if not (found := self._judged(known, overwrite, foreign)).changed:
+        if not (found := _judged(known, self._rivals(known, foreign), overwrite)).changed:
             return found
 
         async def write() -> Arrival:
@@ -158,20 +161,21 @@ class Imports:
                     if not self.involved(memory, foreign) <= ids:
                         continue
                     record = replace(record, memory=with_superseding(self._parts.index, memory))
-                    return await self._settle_in(record, rivals, overwrite, foreign)
+                    return await self._settle_in(record, rivals, overwrite)
 
     def involved(self, memory: Memory, foreign: bool) -> set[str]:
         """The ids of the memories that importing this one may change."""
+        return self._involved(memory, self._rivals(memory, foreign))
+
+    def _involved(self, memory: Memory, rivals: list[Memory]) -> set[str]:
         index = self._parts.index
-        ids = {memory.id, *(rival.id for rival in self._rivals(memory, foreign))}
+        ids = {memory.id, *(rival.id for rival in rivals)}
         return (
             ids | relations.changed_ids(index.get(memory.id), memory) | index.relations.naming(ids)
         )
 
-    async def _settle_in(
-        self, record: Record, rivals: list[Memory], overwrite: bool, foreign: bool
-    ) -> Arrival:
-        found = self._judged(record.memory, overwrite, foreign)
+    async def _settle_in(self, record: Record, rivals: list[Memory], overwrite: bool) -> Arrival:
+        found = _judged(record.memory, rivals, overwrite)
         if found.changed:
             with anyio.CancelScope(shield=True):
                 # The new one first: if the store fails in between, both are there, none is lost.
@@ -182,21 +186,11 @@ class Imports:
                     await commits.drop(self._parts, others)
         return found
 
-    def _judged(self, memory: Memory, overwrite: bool, foreign: bool) -> Arrival:
-        """The outcome for this memory, given what is in the index now."""
-        rivals = self._rivals(memory, foreign)
-        if not rivals:
-            return Arrival(Outcome.ADDED)
-        differing = [rival for rival in rivals if not same(rival, memory)]
-        if not differing:
-            return Arrival(Outcome.KNOWN, rivals[0].id)
-        return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
-
-    def _rivals(self, memory: Memory, foreign: bool) -> list[Memory]:
+    def _rivals(self, memory: Memory, foreign: bool, now: float | None = None) -> list[Memory]:
         """The unexpired memories with its id; and of the same audience those with its name, or with
         an alias of a note, and identical facts of the same name and project unless it is
         `foreign`."""
-        index, now = self._parts.index, self._parts.clock()
+        index, now = self._parts.index, self._parts.clock() if now is None else now
         found = [index.get(memory.id)]
         for handle in handles_of(memory):
             alike = index.named_alike(handle) if is_note(memory) else index.all_named(handle)
@@ -206,6 +200,16 @@ class Imports:
             found += [twin for twin in twins if _place_of(twin) == _place_of(memory)]
         alive = {m.id: m for m in found if m is not None and not is_expired(m, now)}
         return list(alive.values())
+
+
+def _judged(memory: Memory, rivals: list[Memory], overwrite: bool) -> Arrival:
+    """The outcome for this memory, given those that it conflicts with."""
+    if not rivals:
+        return Arrival(Outcome.ADDED)
+    differing = [rival for rival in rivals if not same(rival, memory)]
+    if not differing:
+        return Arrival(Outcome.KNOWN, rivals[0].id)
+    return Arrival(Outcome.REPLACED if overwrite else Outcome.KEPT, differing[0].id)
 
 
 def _place_of(memory: Memory) -> tuple[object, ...]:

@@ -35,8 +35,9 @@ from memoryd.ports import Encoder, Identity, Progress, PromptFn, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring.further_models import load_stored, serve_change, serve_reranker
+from memoryd.wiring.local_store import on_this_machine, with_owner
 from memoryd.wiring.model import Model, guarded
-from memoryd.wiring.store import Opened, on_this_machine, open_store, with_owner
+from memoryd.wiring.store import Opened, open_store
 from memoryd.wiring.takeover import take_over
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from memoryd.errors import EmbedError, MemorydError
 from memoryd.logs import stage
 from memoryd.ports import Encoder, Identity
 from memoryd.settings import Config
+from memoryd.wiring.local_store import known_identity
 
 log = structlog.get_logger()
 RETRY = 60.0  # seconds between two attempts to load a missing model
@@ -96,16 +97,8 @@ class Model:
 
     async def identity(self) -> Identity:
         """The identity of the vectors that the store will hold. Raises MemorydError if unknown."""
-        from memoryd.adapters.embed.catalogue import known_model
-
-        name, settings = self._config.memory.embedding_model, self._config.embedding
-        if settings.backend == "http" and settings.dimensions:
-            from memoryd.adapters.embed.http_encoder import identity
-
-            return Identity(identity(name, settings), settings.dimensions)
-        known = known_model(name)
-        if known is not None and settings.backend not in ("hash", "http"):
-            return Identity(known.name, known.dimension)
+        if (known := known_identity(self._config)) is not None:
+            return known
         await self._tried.wait()
         if self._encoder is None:
             raise self._trouble

@@ -3,10 +3,8 @@ memories here and the others there."""
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -23,7 +21,8 @@ from memoryd.errors import StoreError
 from memoryd.logs import stage
 from memoryd.offline import QUEUE, SharedStore
 from memoryd.ports import ChangeFeed, Identity, Store, Watch
-from memoryd.settings import Config, StoreSettings
+from memoryd.settings import Config
+from memoryd.wiring.local_store import local_store
 
 log = structlog.get_logger()
 
@@ -76,19 +75,15 @@ def _open_embedded(
 ) -> AbstractAsyncContextManager[ChromaStore]:
     """The store on this machine: the only one, or that of the private memories."""
     folder = config.memory.path
+    settings, any_model = local_store(config)
     return open_chroma(
-        on_this_machine(config.store),
+        settings,
         folder,
         identity,
-        any_model=config.store.mode == "embedded",
+        any_model=any_model,
         progress=watch,
         backups=config.backup.folder(folder),
     )
-
-
-def on_this_machine(settings: StoreSettings) -> StoreSettings:
-    """The settings of the store on this machine."""
-    return replace(settings, mode="embedded")
 
 
 @asynccontextmanager
@@ -121,9 +116,3 @@ def _queue_of(config: Config, store: SharedStore) -> OfflineQueue | None:
             f"The queue of writes cannot be read: {exc.strerror or exc}.",
             code="offline_queue_unreadable",
         ) from exc
-
-
-def with_owner(config: Config) -> Config:
-    """The configuration with the owner of new memories: the login name, if none is set."""
-    owner = config.store.owner or getpass.getuser()
-    return replace(config, store=replace(config.store, owner=owner))

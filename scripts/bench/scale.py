@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import numpy as np
 
 from memoryd.adapters.chroma.store import open_chroma
@@ -108,6 +109,7 @@ class Daemon:
     async def first_answer(self, wanted: Record) -> float:
         """Seconds from the spawn to the right answer."""
         started = time.perf_counter()
+        await anyio.to_thread.run_sync(self._wait_for_socket)
         while True:
             with suppress(MemorydError):
                 async with self.client() as client:
@@ -117,6 +119,11 @@ class Daemon:
             if self.process.poll() is not None:
                 sys.exit("The daemon ended before it answered.")
             await anyio.sleep(0.01)
+
+    def _wait_for_socket(self) -> None:
+        """Cheaper than attempts to connect, on the cores that the daemon needs."""
+        while not self._socket.exists() and self.process.poll() is None:
+            time.sleep(0.005)
 
     def wait_for_snapshot(self) -> None:
         end = time.monotonic() + START_LIMIT

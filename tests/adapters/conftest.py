@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import httpx
@@ -18,7 +19,7 @@ from memoryd.adapters.embed.onnx_encoder import OnnxEncoder
 from memoryd.adapters.embed.resolve import Prepared, resolve
 from memoryd.places import cache_dir
 from memoryd.ports import Encoder
-from memoryd.settings import EmbeddingSettings
+from memoryd.settings import EmbeddingSettings, StoreSettings
 from tests.adapters.embed.tiny_bert import write_folder
 from tests.model_server import ModelServer, model_server
 from tests.processes import free_port
@@ -99,3 +100,16 @@ def _beats(client: httpx.Client, port: int) -> bool:
         return client.get(f"http://127.0.0.1:{port}/api/v2/heartbeat").is_success
     except httpx.HTTPError:
         return False
+
+
+@pytest.fixture
+def own_collection(
+    chroma_server: int,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> StoreSettings:
+    """The settings of a collection on the server that only this test uses."""
+    monkeypatch.chdir(tmp_path)  # back to where the tests run: opening changes the directory
+    name = f"test-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
+    return StoreSettings(mode="http", port=chroma_server, collection=name)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import pytest
 from structlog.testing import capture_logs
 
+from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
 from memoryd.settings import Config
 from memoryd.wiring import engine as wiring
@@ -95,19 +96,20 @@ async def test_a_model_that_comes_late_to_a_store_of_none_takes_it_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its vectors were not known when the store was made: it changes to the model."""
-    load = wiring.load_encoder
     monkeypatch.setattr(wiring_model, "RETRY", 0.05)
-    there: list[bool] = []
+    there: list[HashEncoder] = []
 
-    def late(config: Config, **options: Any) -> Any:
+    def late(config: Config, **options: Any) -> HashEncoder:
         if not there:
             raise RuntimeError
-        return load(config, **options)
+        return there[0]
 
     monkeypatch.setattr(wiring, "load_encoder", late)
-    async with open_engine(configured(tmp_path, "hash")) as engine:
+    config = configured(tmp_path)
+    config = replace(config, memory=replace(config.memory, embedding_model="someone/unheard-of"))
+    async with open_engine(config) as engine:
         await serves_by_words(engine, "RuntimeError")
-        there.append(True)
+        there.append(HashEncoder())
         await until(lambda: engine.state()["model"] == "hash-384")
         assert engine.state()["pending_vectors"] == 0
         assert (await engine.search("kitchen dock")).warnings == ()

@@ -14,7 +14,8 @@ from memoryd.errors import StoreMismatch
 from memoryd.ports import Identity
 from memoryd.settings import Config, EmbeddingSettings, MemorySettings, StoreSettings
 from memoryd.wiring.engine import restore_backup
-from memoryd.wiring.store import open_store, with_owner
+from memoryd.wiring.local_store import with_owner
+from memoryd.wiring.store import open_store
 from tests.adapters.chroma.test_contract import IDENTITY, record
 from tests.processes import free_port
 

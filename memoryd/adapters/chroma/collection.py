@@ -126,6 +126,10 @@ class Collection:
             columns.add(row.id, row.document, dict(row.meta), row.vector)
         self._send_batches(self._chroma.upsert, columns)
 
+    def load_index(self) -> None:
+        """Make Chroma load its index. Reads no text."""
+        self._chroma.get(limit=1, include=["embeddings"])
+
     def probe(self) -> None:
         """Make Chroma open all its files with one query; raises whatever Chroma raises."""
         for row in self.page(0, 1):

@@ -15,12 +15,19 @@ from memoryd import files
 HEADER = struct.Struct("<IQQQQ")  # version, offset, most elements, elements, bytes an element
 WORD = struct.Struct("<I")
 VERSION = 1
+DATA = "data_level0.bin"  # the vectors and their neighbours
 
 
 def is_torn(folder: Path) -> bool:
     """Whether the files of an index under `folder` do not belong together. Also False for an
     unknown format: then Chroma has to find out."""
     return any(is_torn_index(path.parent) for path in folder.glob("*/header.bin"))
+
+
+def index_bytes(folder: Path) -> int:
+    """The size of the largest index under `folder`."""
+    sizes = [path.stat().st_size for path in folder.glob(f"*/{DATA}")]
+    return max(sizes, default=0)
 
 
 def scrub(folder: Path) -> None:
@@ -30,7 +37,7 @@ def scrub(folder: Path) -> None:
         version, _, _, count, size = HEADER.unpack_from(path.read_bytes())
         if version != VERSION:
             continue
-        place = path.parent / "data_level0.bin"
+        place = path.parent / DATA
         with os.fdopen(files.open_file(place, os.O_RDWR), "r+b") as file:
             end = file.seek(0, os.SEEK_END)
             file.truncate(min(end, count * size))
@@ -48,7 +55,7 @@ def is_torn_index(index: Path) -> bool:
             return False
         return (
             count > most
-            or (index / "data_level0.bin").stat().st_size < count * size
+            or (index / DATA).stat().st_size < count * size
             or not _holds(index / "link_lists.bin", count)
         )
     except FileNotFoundError:

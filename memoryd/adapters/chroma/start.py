@@ -15,6 +15,7 @@ from pathlib import Path
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma import swap
+from memoryd.adapters.chroma.allocator import without_blanking
 from memoryd.adapters.chroma.collection import PAGE, SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.disk_errors import (
     FULL,
@@ -25,7 +26,7 @@ from memoryd.adapters.chroma.disk_errors import (
     probe_disk,
     to_memoryd_error,
 )
-from memoryd.adapters.chroma.hnsw_files import is_torn
+from memoryd.adapters.chroma.hnsw_files import index_bytes, is_torn
 from memoryd.adapters.chroma.new_store import NewStore, close
 from memoryd.adapters.chroma.open import (
     ANY_MODEL,
@@ -182,6 +183,8 @@ def _open_checked(
     try:
         with stage("check") as facts:
             facts["rows"] = 1 if was_clean else collection.row_count()
+            with without_blanking(index_bytes(folder)):
+                collection.load_index()
             collection.probe()
             if not was_clean:
                 _check_all_rows(collection, progress)

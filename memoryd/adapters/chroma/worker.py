@@ -10,11 +10,14 @@ opens the store.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import queue
 import signal
+import sys
 from typing import Any, BinaryIO, NoReturn
 
+from memoryd.adapters.chroma.early_worker import EARLY
 from memoryd.adapters.chroma.frames import read_frame, write_frame
 from memoryd.adapters.chroma.lock import take_lock
 from memoryd.adapters.chroma.open_files import store_gone_error
@@ -43,6 +46,8 @@ def main() -> None:
     tell_only_types(lambda kind, at: send_event("error", "uncaught", error=kind, at=at))
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the daemon decides when its worker ends
+    if sys.argv[-2:-1] == [EARLY]:
+        _import_early(sys.argv[-1])
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
         opening = read_frame(pipe_in)
         calls = read_calls(pipe_in)
@@ -57,6 +62,15 @@ def main() -> None:
         with contextlib.suppress(OSError):  # if the daemon has ended, the store is closed in order
             write_frame(pipe_out, (0, True, facts))
         _serve(store, calls, pipe_out)
+
+
+def _import_early(data_dir: str) -> None:
+    """Import ChromaDB before the store is opened. A failure is reported by the opening, which
+    imports it again."""
+    with contextlib.suppress(Exception):
+        os.chdir(data_dir)  # importing chromadb reads ./.env of wherever the daemon was started
+        with stage("import"):
+            importlib.import_module("chromadb")
 
 
 def _report(pipe_out: BinaryIO, update: Progress) -> None:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
 import signal
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,19 +24,19 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from memoryd import errors
 from memoryd.adapters.backup_file import restore_hint
 from memoryd.adapters.chroma.backup import Restore
+from memoryd.adapters.chroma.early_worker import opening_of
 from memoryd.adapters.chroma.frames import encode_frame, receive_frame
 from memoryd.adapters.chroma.open_files import rescue_hint
 from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.start import CHECKING, OPENING
 from memoryd.adapters.chroma.swap import ASIDE, LIVE
 from memoryd.adapters.chroma.worker_events import Event
+from memoryd.adapters.chroma.worker_process import start_process
 from memoryd.errors import MemorydError, StoreError, StoreOffline, StoreUnavailable
 from memoryd.ports import Identity, Watch
 from memoryd.settings import StoreSettings
 
 log = structlog.get_logger()
-# -P: modules in the working directory must not be imported.
-WORKER = [sys.executable, "-P", "-m", "memoryd.adapters.chroma.worker"]
 IDLE_LIMIT = 30.0  # seconds without any activity in a call, after which a worker is stuck
 REMOTE_TIMEOUT = 60.0  # seconds for a Chroma server: its activity cannot be measured
 MAX_TRIES = 2  # workers that a call is sent to
@@ -50,7 +48,6 @@ CRASH_CODES = {
     if hasattr(signal, name)
 }
 WINDOWS_CRASH = 0xC0000000  # the first exit code that Windows uses for crashes
-ALLOCATOR_ENV = {"MALLOC_PERTURB_": "85", "MallocPreScribble": "1", "MALLOC_ARENA_MAX": "1"}
 MAX_OPENINGS = 4  # workers that are started for one opening
 EXIT_WAIT = 10.0  # seconds until the exit code of a worker must be known
 PIPE_CLOSED = (
@@ -97,16 +94,7 @@ class WorkerClient:
         backups: Path | None = None,
     ) -> None:
         self._data_dir, self._backups = data_dir, backups or data_dir / ASIDE
-        self._opening: dict[str, Any] = {
-            "settings": settings,
-            "data_dir": data_dir,
-            "identity": identity,
-            "owner": os.getpid(),
-            "restore": restore,
-            "any_model": any_model,
-            "reopening": False,
-            "crashes": 0,
-        }
+        self._opening = opening_of(settings, data_dir, identity, restore, any_model=any_model)
         self._open_timeout = None if settings.mode == "embedded" else REMOTE_TIMEOUT
         self._progress: Watch = progress or (lambda update: None)
         self._numbers = itertools.count(1)
@@ -255,12 +243,13 @@ class WorkerClient:
                     ) from exc
 
     async def _spawn(self) -> None:
-        process = await anyio.open_process(WORKER, stderr=None, env=_environment())
+        process, was_sent = await start_process(self._opening)
         assert process.stdout is not None
         received = BufferedByteReceiveStream(process.stdout)
         stage = ""
         try:
-            await self._send(process, self._opening)
+            if not was_sent:
+                await self._send(process, self._opening)
             ok = None
             while ok is None:  # a progress report
                 with anyio.fail_after(self._open_timeout):
@@ -369,14 +358,3 @@ def _grace(exc: BaseException, stage: str) -> float:
         return 0.0  # it has reported its error
     # Cancelled: nothing needs this worker, but a kill while Chroma writes its index would break it.
     return math.inf if stage in (OPENING, CHECKING) else 0.0
-
-
-def _environment() -> dict[str, str]:
-    """Our environment without the variables that configure Chroma.
-
-    Chroma's index files have unused space that is filled with memory which the process had freed,
-    texts of forgotten memories too: so the allocator blanks freed memory. One arena only: with an
-    arena for each thread the process would grow with every rewrite.
-    """
-    ours = {k: v for k, v in os.environ.items() if not k.upper().startswith("CHROMA_")}
-    return ours | ALLOCATOR_ENV

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from memoryd.engine.filters import Filter, OneOf
 from memoryd.engine.index.metadata_index import MetadataIndex
+from memoryd.engine.index.slot_lookup import SlotLookup
 from memoryd.engine.index.terms import term
 from memoryd.engine.turn_keys import order_of
 from memoryd.fields import PROJECT, is_hidden, is_session_record, related_ids
@@ -79,6 +80,7 @@ class Columns:
             name: np.zeros(FIRST_SIZE, dtype=kind) for name, kind in COLUMNS.items()
         }
         self.metadata = MetadataIndex()
+        self._facts = SlotLookup()
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """A column, not copied."""
@@ -116,6 +118,8 @@ class Columns:
         }
         for name, value in values.items():
             self._columns[name][slot] = value
+        if is_fact:
+            self._facts.add(int(values["fact"]), slot)
         self.metadata.put(slot, memory.metadata)
 
     def copies(self, count: int) -> Arrays:
@@ -127,11 +131,11 @@ class Columns:
         for name, kind in COLUMNS.items():
             self._columns[name] = np.concatenate([arrays[name], np.zeros(FIRST_SIZE, dtype=kind)])
         self.metadata.use(arrays)
+        self._facts.forget_all()
 
     def matching_facts(self, content: str, session_id: str | None) -> list[int]:
         """The slots of facts with this content in this session."""
-        found = self["fact"] == fact_code(content, session_id)
-        return [int(slot) for slot in np.flatnonzero(found & (self["type"] != 0))]
+        return self._facts.slots(fact_code(content, session_id), self["fact"])
 
     def rows_of(self, slot: int) -> list[int]:
         """The rows of a slot."""

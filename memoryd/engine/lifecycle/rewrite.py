@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
+import anyio.lowlevel
 import structlog
 
 from memoryd.engine import commits
@@ -35,6 +36,7 @@ async def rewrite_groups(
     One that cannot be written does not block the others; raises if none of a group can be."""
     for start in range(0, len(ids), AT_ONCE):
         group = ids[start : start + AT_ONCE]
+        await anyio.lowlevel.checkpoint()  # a commit is shielded: without this, nothing cancels it
         try:
             yield group, await _rewrite(parts, group, change)
         except StoreUnavailable:

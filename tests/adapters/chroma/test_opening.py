@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memoryd.adapters.chroma import worker_client
+from memoryd.adapters.chroma import early_worker, worker_client
 from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.chroma.swap import CLEAN
@@ -43,7 +43,7 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "control"
     made.mkdir()
     command = [sys.executable, "-P", odd_worker.__file__, str(made)]
-    monkeypatch.setattr(worker_client, "WORKER", command)
+    monkeypatch.setattr(early_worker, "WORKER", command)
     return made
 
 

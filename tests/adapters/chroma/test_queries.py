@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from hashlib import blake2b
-from pathlib import Path
 
 import pytest
 
@@ -20,16 +18,8 @@ from tests.adapters.chroma.test_contract import IDENTITY, record
 
 
 @pytest.fixture
-def collection(
-    chroma_server: int,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> SharedCollection:
-    monkeypatch.chdir(tmp_path)  # back to where the tests run: opening changes the directory
-    name = f"test-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
-    settings = StoreSettings(mode="http", port=chroma_server, collection=name)
-    made = open_remote(settings, IDENTITY)
+def collection(own_collection: StoreSettings) -> SharedCollection:
+    made = open_remote(own_collection, IDENTITY)
     assert isinstance(made, SharedCollection)
     return made
 

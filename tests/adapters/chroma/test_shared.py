@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import blake2b
-from pathlib import Path
 
 import pytest
 
@@ -19,16 +17,8 @@ Two = tuple[SharedCollection, SharedCollection]
 
 
 @pytest.fixture
-def two(
-    chroma_server: int,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> Two:
-    monkeypatch.chdir(tmp_path)  # back to where the tests run: opening changes the directory
-    name = f"test-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
-    settings = StoreSettings(mode="http", port=chroma_server, collection=name)
-    one, other = (open_remote(settings, IDENTITY) for _ in range(2))
+def two(own_collection: StoreSettings) -> Two:
+    one, other = (open_remote(own_collection, IDENTITY) for _ in range(2))
     assert isinstance(one, SharedCollection)
     assert isinstance(other, SharedCollection)
     return one, other

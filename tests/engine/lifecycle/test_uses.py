@@ -11,6 +11,8 @@ import pytest
 
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.engine.engine import Engine
+from memoryd.engine.lifecycle import jobs
+from memoryd.engine.lifecycle.rewrite import AT_ONCE
 from memoryd.engine.lock_keys import id_key
 from memoryd.engine.run import run_engine
 from memoryd.errors import InvalidInput, StoreError
@@ -244,3 +246,27 @@ async def test_an_export_that_differs_in_uses_alone_is_known(engine: Engine, clo
     await engine._upkeep.tick()
     assert (await engine.import_memory(exported)).outcome == "known"
     assert await field(engine, id, "uses") == 1
+
+
+class Gradual(RamStore):
+    """Needs a moment for each commit."""
+
+    commits = 0
+
+    async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
+        self.commits += 1
+        await anyio.sleep(0.01)
+        await super().put_all(records, new=new)
+
+
+async def test_a_stop_does_not_wait_until_all_uses_are_written(
+    config: Config, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits cannot be cancelled, so the time is up between two of them."""
+    monkeypatch.setattr(jobs, "STOP_SECONDS", 0.02)
+    store, encoder = Gradual(), HashEncoder()
+    async with run_engine(config, store, encoder, encoder.dimension, clock) as engine:
+        ids = [await stored(engine, f"the dock number {n}") for n in range(20 * AT_ONCE)]
+        before = store.commits
+        engine.count_uses(ids)
+    assert 1 <= store.commits - before < 20

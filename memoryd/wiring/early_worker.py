@@ -1,0 +1,19 @@
+"""Starts the store worker before the daemon is imported. A module of its own, because it must not
+import what the daemon needs."""
+
+from __future__ import annotations
+
+from memoryd.adapters.chroma.early_worker import opening_of, start_early
+from memoryd.settings import Config
+from memoryd.wiring.local_store import known_identity, local_store, with_owner
+
+
+def start_worker(config: Config) -> None:
+    """Start the worker that `memoryd.wiring.store` will ask for."""
+    config, identity = with_owner(config), known_identity(config)
+    is_thin = config.store.mode == "http" and config.search.index == "remote"
+    opening = None
+    if identity is not None and not is_thin:  # a thin daemon has no store on this machine
+        settings, any_model = local_store(config)
+        opening = opening_of(settings, config.memory.path, identity, any_model=any_model)
+    start_early(config.memory.path, opening)

@@ -1,0 +1,45 @@
+"""What the configuration says about the store on this machine. Imports little: the store worker is
+started before the daemon is imported."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import replace
+
+from memoryd.adapters.embed.catalogue import known_model
+from memoryd.ports import Identity
+from memoryd.settings import Config, StoreSettings
+
+
+def with_owner(config: Config) -> Config:
+    """The configuration with the owner of new memories: the login name, if none is set."""
+    owner = config.store.owner or getpass.getuser()
+    return replace(config, store=replace(config.store, owner=owner))
+
+
+def local_store(config: Config) -> tuple[StoreSettings, bool]:
+    """The settings of the store on this machine, and whether it may be of another model: as the
+    private part of a store it may not."""
+    return on_this_machine(config.store), config.store.mode == "embedded"
+
+
+def on_this_machine(settings: StoreSettings) -> StoreSettings:
+    """The same for the store on this machine."""
+    return replace(settings, mode="embedded")
+
+
+def known_identity(config: Config) -> Identity | None:
+    """The identity of the vectors, if it is known without the model."""
+    name, settings = config.memory.embedding_model, config.embedding
+    if settings.backend == "hash":
+        from memoryd.adapters.embed.hash import HashEncoder  # late: for tests only
+
+        encoder = HashEncoder()
+        return Identity(encoder.model, encoder.dimension)
+    if settings.backend == "http":
+        from memoryd.adapters.embed.http_encoder import identity
+
+        dimension = settings.dimensions
+        return Identity(identity(name, settings), dimension) if dimension else None
+    known = known_model(name) if settings.backend != "none" else None
+    return Identity(known.name, known.dimension) if known else None
