@@ -198,26 +198,6 @@ def test_a_start_with_another_collection_says_what_else_is_there(tmp_path: Path)
         other.stop()
 
 
-@pytest.mark.slow
-def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
-    daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="100").start()
-    try:
-        store_doors_and_kill(daemon, 250)
-        for file in (daemon.folder / "store").glob("*/header.bin"):
-            file.unlink()
-        daemon.process = daemon.spawn()
-        seen: list[Any] = []
-        status: dict[str, Any] = {"health": "starting"}
-        while status["health"] == "starting":
-            status = daemon.status()
-            seen.append(status.get("progress"))
-        steps = [(it["what"], it["done"], it["total"]) for it in seen if it]
-        assert ("repairing", 0, 250) in steps
-        assert sum(status["memories"].values()) == 250
-    finally:
-        daemon.stop()
-
-
 SLOW = """
 import sys
 from memoryd.adapters.chroma import early_worker
@@ -225,6 +205,31 @@ from memoryd.cli.main import main
 early_worker.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
 sys.exit(main())
 """
+
+
+@pytest.mark.slow
+def test_status_answers_and_tells_how_far_a_repair_is(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "data", MEMORYD_STORE_SYNC_THRESHOLD="100").start()
+    try:
+        store_doors_and_kill(daemon, 250)
+        for file in (daemon.folder / "store").glob("*/header.bin"):
+            file.unlink()
+        hold = tmp_path / "control" / odd_worker.HOLD
+        hold.parent.mkdir()
+        hold.touch()  # the worker is quick: it must not be done before anybody asks
+        daemon.process = daemon.spawn(("-c", SLOW, odd_worker.__file__, str(hold.parent)))
+        daemon.connect().close()
+        hold.unlink()
+        seen: list[Any] = []
+        status: dict[str, Any] = {"health": "starting"}
+        while status["health"] == "starting":
+            status = daemon.status()
+            seen.append(status.get("progress"))
+        steps = [(it["done"], it["total"]) for it in seen if it and it["what"] == "repairing"]
+        assert any(0 <= done < total == 250 for done, total in steps), seen
+        assert sum(status["memories"].values()) == 250
+    finally:
+        daemon.stop()
 
 
 @pytest.mark.slow

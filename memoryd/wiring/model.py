@@ -24,6 +24,7 @@ from memoryd.wiring.local_store import known_identity
 
 log = structlog.get_logger()
 RETRY = 60.0  # seconds between two attempts to load a missing model
+BRIEF_WAIT = 2.0  # seconds that an opening waits for a model that is still being loaded
 REASON = 200  # characters of a foreign error's text
 INSTALL_AGAIN = "A library that memoryd needs does not load: install memoryd again."
 
@@ -118,9 +119,12 @@ class Model:
     async def serve(
         self, engine: Engine, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Attach the model to the engine, at once or when it is loaded. Until then the engine says
-        what is missing."""
+        """Attach the model to the engine, within a moment or when it is loaded. Until then the
+        engine says what is missing."""
         engine.without_model(lambda: self.trouble)
+        # Often it is loaded a moment after the store is open: the first answers should have it.
+        with anyio.move_on_after(BRIEF_WAIT):
+            await self._tried.wait()
         if not self._ready.is_set():
             task_status.started()
             task_status = anyio.TASK_STATUS_IGNORED
