@@ -239,6 +239,14 @@ class Backup:
     readable: bool = True  # its first line is that of a backup
 
 
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """What a store holds when it is opened."""
+
+    by_id: Mapping[str, int]  # the revision of every memory, 0 where it is uncertain
+    is_whole: bool = True  # False: memories on a server that cannot be reached now are missing
+
+
 class Store(Protocol):
     """Durable storage, the source of truth. When a call returns, its change is committed."""
 
@@ -269,9 +277,9 @@ class Store(Protocol):
         For collections too large for exact search in RAM. `among`: only these ids, exactly.
         """
 
-    async def revisions(self) -> Mapping[str, int] | None:
-        """By id, the revision of every memory when the store was opened, 0 where it is uncertain;
-        None if listing them would cost as much as reading all memories."""
+    async def revisions(self) -> Revisions | None:
+        """The revisions of all memories when the store was opened; None if listing them would cost
+        as much as reading all memories."""
 
     def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page."""

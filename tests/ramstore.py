@@ -12,7 +12,7 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.ports import Backup, Identity, Record, Store
+from memoryd.ports import Backup, Identity, Record, Revisions, Store
 
 
 class RamStore:
@@ -52,8 +52,8 @@ class RamStore:
         }
         return sorted(best.items(), key=lambda item: -item[1])[:count]
 
-    async def revisions(self) -> Mapping[str, int] | None:
-        return {id: record.revision for id, record in self.records.items()}
+    async def revisions(self) -> Revisions | None:
+        return Revisions({id: record.revision for id, record in self.records.items()})
 
     async def scan(self) -> AsyncIterator[list[Record]]:
         self.scans += 1

@@ -31,7 +31,7 @@ from memoryd.ports import (
     Store,
     Watch,
 )
-from memoryd.settings import Config
+from memoryd.settings import Config, StoreSettings
 from memoryd.tasks import task_group
 
 
@@ -66,8 +66,11 @@ async def run_engine(
     embedding = Embedding(config.embedding, encoder)
     is_local = config.store.mode == "embedded"  # else a Chroma server has the vectors
     index = Index(dimension, keep_vectors=is_local, exact_limit=config.search.exact_limit)
-    about = {"model": model, "dimension": dimension}
-    snapshots = Snapshots(index, snapshot_file or NoSnapshotFile(), about)
+    about: dict[str, object] = {"model": model, "dimension": dimension}
+    if not is_local:
+        about["server"] = _seen_of_server(config.store)
+    file = snapshot_file or NoSnapshotFile()
+    snapshots = Snapshots(index, file, about, for_outages=not is_local)
     with stage("load") as facts:
         facts["from_snapshot"] = await snapshots.load(store, watch)
         facts["memories"] = len(index)
@@ -95,3 +98,10 @@ async def run_engine(
             await engine.note_clock()
             await engine.write_uses_at_end()
             await snapshots.save_at_end()
+
+
+def _seen_of_server(settings: StoreSettings) -> list[object]:
+    """The collection on a Chroma server, and who looks at it. Without the server nobody can say
+    whether a snapshot of another one, or of what another user sees, may be shown."""
+    where = (settings.host, settings.port, settings.tenant, settings.database, settings.collection)
+    return [*where, settings.owner, *settings.projects]

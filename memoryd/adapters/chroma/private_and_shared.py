@@ -36,7 +36,7 @@ from memoryd.adapters.chroma.store import ChromaStore
 from memoryd.audience import Viewer, is_private
 from memoryd.errors import MemorydError, StoreConflict, StoreError, StoreOffline, StoreUnavailable
 from memoryd.fields import AUDIENCE, PRIVATE
-from memoryd.ports import Backup, Changes, Record
+from memoryd.ports import Backup, Changes, Record, Revisions
 from memoryd.tasks import task_group
 
 log = structlog.get_logger()
@@ -99,18 +99,15 @@ class PrivateAndShared:
         # Ids of private memories. Those of deleted ones stay: they must not get to the server.
         self._ids: set[str] = set()
         self._doubles: set[str] = set()  # private ones that the server may have, too
-        self._is_read = False  # by a first scan
+        self._is_read = False  # all of it, once: moves that were interrupted are finished
+        self._loaded: dict[str, int] = {}  # revisions of the private memories when it was opened
         self._listed = math.inf  # private memories before those of the server, in `listing`
 
     async def load(self) -> None:
         """Read which memories are private. Call it before all others."""
-        if (known := await self.private.revisions()) is not None:
-            self._ids.update(known)
-            return
-        offset = 0
-        while page := await self.private.listing(offset):
-            offset += len(page)
-            self._ids.update(page)
+        known = await self.private.revisions()
+        self._loaded = dict(known.by_id) if known else await _listed(self.private)
+        self._ids.update(self._loaded)
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         if new and not self._needs_move(record):
@@ -227,8 +224,18 @@ class PrivateAndShared:
             found += await self.private.nearest(vector, count, here)
         return sorted(found, key=lambda one: -one[1])[:count]
 
-    async def revisions(self) -> Mapping[str, int] | None:
-        return None
+    async def revisions(self) -> Revisions | None:
+        """Only of the private memories if the server cannot be reached. Finishes moves, as a first
+        scan does."""
+        here, self._loaded = self._loaded, {}
+        try:
+            there = await _listed(self._server.store)
+            await self._settle_all(there)
+        except StoreUnavailable as exc:
+            log.warning("server_not_read", code=exc.code)
+            return Revisions(here, is_whole=False)
+        self._is_read = True
+        return Revisions(there | {id: number for id, number in here.items() if id in self._ids})
 
     async def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page; only private ones if the server cannot be reached. The first
@@ -238,8 +245,7 @@ class PrivateAndShared:
         try:
             async for page in self._server.store.scan():
                 if not self._is_read:
-                    self._doubles |= self._ids & {record.memory.id for record in page}
-                    await self._settle(tuple(self._doubles))
+                    await self._settle_all(record.memory.id for record in page)
                 yield [r for r in self._seen(page) if r.memory.id not in self._ids]
             self._is_read = True
         except StoreUnavailable as exc:
@@ -251,6 +257,11 @@ class PrivateAndShared:
         for id in self._doubles.intersection(ids):
             await self._finish_move(id)
             self._doubles.discard(id)
+
+    async def _settle_all(self, ids: Iterable[str]) -> None:
+        """Finish moves of those of these memories of the server that are private, too."""
+        self._doubles |= self._ids.intersection(ids)
+        await self._settle(tuple(self._doubles))
 
     async def _finish_move(self, id: str) -> None:
         mine = next(iter(await self.private.get([id])), None)
@@ -340,6 +351,16 @@ class PrivateAndShared:
 
     async def close(self) -> None:
         """Each store is closed by who opened it."""
+
+
+async def _listed(store: ChromaStore) -> dict[str, int]:
+    """The revisions of all memories of a store."""
+    found: dict[str, int] = {}
+    offset = 0
+    while page := await store.listing(offset):
+        offset += len(page)
+        found |= page
+    return found
 
 
 def _all_private(records: Iterable[Record]) -> bool:

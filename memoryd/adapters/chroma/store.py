@@ -27,7 +27,7 @@ from memoryd.adapters.chroma.rows import Found, Row, to_records
 from memoryd.adapters.chroma.worker_client import WorkerClient
 from memoryd.adapters.chroma.write_queue import Write, WriteQueue
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
-from memoryd.ports import Backup, Changes, Identity, Record, Watch
+from memoryd.ports import Backup, Changes, Identity, Record, Revisions, Watch
 from memoryd.settings import StoreSettings
 from memoryd.tasks import task_group
 
@@ -86,9 +86,9 @@ class ChromaStore:
         found: list[tuple[str, float]] = await self._worker.call("nearest", vector, count, ids)
         return found
 
-    async def revisions(self) -> Mapping[str, int] | None:
+    async def revisions(self) -> Revisions | None:
         found: dict[str, int] | None = await self._worker.call("revisions")
-        return found
+        return None if found is None else Revisions(found)
 
     async def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page. Also removes rows that belong to no memory."""

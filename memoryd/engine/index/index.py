@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.audience import address_rank
-from memoryd.engine.filters import Filter
+from memoryd.engine.filters import Filter, OneOf
 from memoryd.engine.index.columns import CensusColumns, Mask
 from memoryd.engine.index.entries import Entries, EntriesView, Entry
 from memoryd.engine.index.metadata_index import Values
@@ -23,6 +23,7 @@ from memoryd.engine.index.tables import IndexTables
 from memoryd.engine.index.view import Layout, View
 from memoryd.fair import paced
 from memoryd.fields import seq_of
+from memoryd.metadata import value_key
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Passage, Record
 
@@ -59,6 +60,11 @@ class Index(IndexTables):
     def ids_in(self, slots: Iterable[int]) -> list[str]:
         """The ids of the memories in these slots."""
         return [id for slot in slots if (id := self._by_slot[slot])]
+
+    def ids_having(self, key: str, value: str) -> list[str]:
+        """The ids of the memories with this value in their metadata."""
+        having = self._columns.having(OneOf(key, frozenset({value_key(value)})))
+        return self.ids_in(np.flatnonzero(having[: len(self._by_slot)]).tolist())
 
     @property
     def changes(self) -> int:

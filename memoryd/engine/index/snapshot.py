@@ -2,7 +2,8 @@
 
 Each memory has the revision of its last write, here and in the store. At start the store lists its
 revisions, which is cheap; memories whose revision agrees are taken from the snapshot, the others
-are read from the store. So a snapshot may be old, but never wrong. Its arrays are used as they are
+are read from the store. So a snapshot may be old, but never wrong. Of a Chroma server that
+cannot be reached at the start, it counts until it can. Its arrays are used as they are
 in the file, and texts and exact vectors stay there: see `sealing`.
 
 It is saved while the engine runs, on a thread and piece by piece, so that it needs little memory
@@ -30,8 +31,9 @@ from memoryd.engine.index.columns import id_key
 from memoryd.engine.index.index import Index
 from memoryd.engine.index.sealing import KEPT, Sealing
 from memoryd.engine.index.terms import TERMS_VERSION
+from memoryd.fields import AUDIENCE, PRIVATE
 from memoryd.places import release_free_memory
-from memoryd.ports import Progress, Record, Store, Watch
+from memoryd.ports import Progress, Record, Revisions, Store, Watch
 from memoryd.tasks import task_group
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 FORMAT = 4
-MIN_MEMORIES = 5_000  # below this a snapshot is not worth its space
+MIN_MEMORIES = 5_000  # below this a snapshot is not worth its space, if the store can be reached
 CHANGED_SHARE = 50  # save again after changes to one in this many memories
 PACE_READ = 50  # memories added before the event loop runs other tasks
 LOADING = "loading"
@@ -90,11 +92,19 @@ class Snapshots:
     """Loads the index at start, and saves it when enough has changed."""
 
     def __init__(
-        self, index: Index, snapshot_file: SnapshotFile, identity: Mapping[str, object]
+        self,
+        index: Index,
+        snapshot_file: SnapshotFile,
+        identity: Mapping[str, object],
+        *,
+        for_outages: bool = False,
     ) -> None:
+        """`identity`: what a snapshot must be of to be used. `for_outages`: the store may be out of
+        reach at the next start, so small snapshots are kept, too, and saved after any change."""
         self._index = index
         self._file = snapshot_file
         self._about = _about(index, identity)
+        self._min_memories = 0 if for_outages else MIN_MEMORIES
         self._saved = -1  # `Index.changes` at the last save; negative: no snapshot
         self._saving = anyio.Lock()
         self._give_up = threading.Event()  # set: the running save must stop
@@ -118,7 +128,7 @@ class Snapshots:
         snapshot = await anyio.to_thread.run_sync(self._file.load) if known else None
         if known is None or snapshot is None or snapshot.about != self._about:
             self._file.clear()
-            await self._read_all(store, tell, len(known or ()))
+            await self._read_all(store, tell, len(known.by_id) if known else 0)
             return 0
         dimension = self._index.tables[0].dimension
         file = self._file.vectors(dimension) if self._index.has_vectors else None
@@ -126,9 +136,9 @@ class Snapshots:
         restored = len(self._index)
         # Forgotten or changed, and the daemon was killed before it erased the text.
         await anyio.to_thread.run_sync(self._erase_all, stale)
-        changed = [id for id in known if id not in self._index]
+        changed = [id for id in known.by_id if id not in self._index]
         for start in range(0, len(changed), FETCH):
-            tell(Progress(LOADING, len(self._index), len(known)))
+            tell(Progress(LOADING, len(self._index), len(known.by_id)))
             for record in await store.get(changed[start : start + FETCH]):
                 self._index.put(record)
         self._saved = max(0, self._index.changes - 2 * len(changed) - len(stale))
@@ -168,7 +178,7 @@ class Snapshots:
 
     async def _save_if_stale(self) -> bool:
         """Save if enough has changed; false if that failed."""
-        many = max(MIN_MEMORIES // 5, len(self._index) // CHANGED_SHARE)
+        many = max(1, self._min_memories // 5, len(self._index) // CHANGED_SHARE)
         if self._saved >= 0 and self._index.changes - self._saved < many:
             return True
         return await self.save()
@@ -189,7 +199,7 @@ class Snapshots:
                 return True
             if self._is_stuck:
                 return False
-            if len(index) < MIN_MEMORIES:
+            if len(index) < self._min_memories:
                 self._file.clear()
                 return True
             self._give_up = give_up = threading.Event()
@@ -281,15 +291,18 @@ def _about(index: Index, identity: Mapping[str, object]) -> dict[str, object]:
 
 
 def _restore(
-    index: Index, snapshot: Snapshot, known: Mapping[str, int], file: VectorFile | None
+    index: Index, snapshot: Snapshot, known: Revisions, file: VectorFile | None
 ) -> list[int]:
     """Add the memories whose revision agrees with the store; the keys of the others."""
     arrays, ids = snapshot.arrays, list(snapshot.heads)
     revisions, types = arrays["revision"].tolist(), arrays["type"].tolist()
+    expected = known.by_id
+    if not known.is_whole:  # the others count: the server may have them
+        expected = {id: n for id, n in zip(ids, revisions, strict=True) if id} | dict(expected)
     stale = [
         slot
         for slot, (id, revision, used) in enumerate(zip(ids, revisions, types, strict=True))
-        if used and (not revision or known.get(id) != revision)
+        if used and (not revision or expected.get(id) != revision)
     ]
     erased = [int(key) for key in arrays["key"][stale]]
     for slot in stale:
@@ -299,6 +312,9 @@ def _restore(
     for name in ("type", "key", "fact"):
         arrays[name][stale] = 0
     index.restore(arrays, ids, stale, snapshot.texts, file)
+    if not known.is_whole:
+        private = [id for id in index.ids_having(AUDIENCE, PRIVATE) if id not in known.by_id]
+        erased += [id_key(id) for id in private if index.remove(id)]
     return erased
 
 

@@ -309,7 +309,8 @@ async def test_revisions_are_told_as_of_the_opening(tmp_path: Path) -> None:
         await store.delete(["m5"])
     async with place.open() as store:
         known = await store.revisions()
-        assert known == {f"m{n}": n + 1 for n in range(30) if n != 5} | {"m3": 100}
+        assert known is not None
+        assert known.by_id == {f"m{n}": n + 1 for n in range(30) if n != 5} | {"m3": 100}
         (found,) = await store.get(["m3"])
         assert found.revision == 100
         await store.put(record("older"), new=True)  # as one that never had a revision

@@ -107,10 +107,10 @@ async def test_a_start_from_a_snapshot_reads_and_names_them_too(folder: Path) ->
     async with open_chroma(SETTINGS, folder, IDENTITY) as store:
         known = await store.revisions()
         assert known is not None
-        assert [known[id] for id in ("m0", "m1", "m2")] == [1, 2, 3]
-        assert [known[id] for id in ("bare", "noted", "long")] == [0, 0, 0]
+        assert [known.by_id[id] for id in ("m0", "m1", "m2")] == [1, 2, 3]
+        assert [known.by_id[id] for id in ("bare", "noted", "long")] == [0, 0, 0]
         assert "unreadable" not in await store.status()
-        await store.get(list(known))
+        await store.get(list(known.by_id))
         assert (await store.status())["unreadable"] == {"count": len(ODD), "rows": ODD}
 
 
