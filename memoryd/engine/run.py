@@ -64,13 +64,7 @@ async def run_engine(
     what other daemons do to the store, if they share it; `queue`: of writes for it.
     """
     embedding = Embedding(config.embedding, encoder)
-    is_local = config.store.mode == "embedded"  # else a Chroma server has the vectors
-    index = Index(dimension, keep_vectors=is_local, exact_limit=config.search.exact_limit)
-    about: dict[str, object] = {"model": model, "dimension": dimension}
-    if not is_local:
-        about["server"] = _seen_of_server(config.store)
-    file = snapshot_file or NoSnapshotFile()
-    snapshots = Snapshots(index, file, about, for_outages=not is_local)
+    index, snapshots = _empty_index(config, dimension, model, snapshot_file or NoSnapshotFile())
     with stage("load") as facts:
         facts["from_snapshot"] = await snapshots.load(store, watch)
         facts["memories"] = len(index)
@@ -98,6 +92,18 @@ async def run_engine(
             await engine.note_clock()
             await engine.write_uses_at_end()
             await snapshots.save_at_end()
+
+
+def _empty_index(
+    config: Config, dimension: int, model: str, file: SnapshotFile
+) -> tuple[Index, Snapshots]:
+    """An index for the configured store, and its snapshots."""
+    is_local = config.store.mode == "embedded"  # else a Chroma server has the vectors
+    index = Index(dimension, keep_vectors=is_local, exact_limit=config.search.exact_limit)
+    about: dict[str, object] = {"model": model, "dimension": dimension}
+    if not is_local:
+        about["server"] = _seen_of_server(config.store)
+    return index, Snapshots(index, file, about, for_outages=not is_local)
 
 
 def _seen_of_server(settings: StoreSettings) -> list[object]:

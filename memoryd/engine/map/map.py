@@ -163,8 +163,8 @@ class Map:
         return drawn
 
     def _is_old(self, drawn: Drawn) -> bool:
-        index = self._parts.index
-        if self._plan is None or self._plan.index is not index or index.changes != drawn.changes:
+        index, plan = self._parts.index, self._plan  # no plan: there was no memory to lay out
+        if (plan is not None and plan.index is not index) or index.changes != drawn.changes:
             return True
         alive = np.count_nonzero(index.allowed(SHOWN, self._parts.clock()))
         return bool(alive != drawn.count + drawn.left_out)  # some have expired

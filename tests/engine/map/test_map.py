@@ -37,11 +37,11 @@ async def made(engine: Engine, *, renew: bool = False) -> Drawn:
     """The map of all that is there now."""
     engine.map.ask(renew=renew)
     with anyio.fail_after(60):
-        while engine.map.updating or isinstance(engine.map.ask(), Computing):
+        while True:
             await engine.map.finished()
-    found = engine.map.newest
-    assert found is not None
-    return found
+            found = engine.map.ask()  # one that was begun before may lack the latest memories
+            if isinstance(found, Drawn) and not engine.map.updating:
+                return found
 
 
 @dataclass(frozen=True)
