@@ -4,6 +4,7 @@ started before the daemon is imported."""
 from __future__ import annotations
 
 import getpass
+import os
 from dataclasses import replace
 
 from memoryd.adapters.embed.catalogue import known_model
@@ -13,8 +14,15 @@ from memoryd.settings import Config, StoreSettings
 
 def with_owner(config: Config) -> Config:
     """The configuration with the owner of new memories: the login name, if none is set."""
-    owner = config.store.owner or getpass.getuser()
+    owner = config.store.owner or _login_name()
     return replace(config, store=replace(config.store, owner=owner))
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no name is known, as in a container that runs as any number
+        return f"user {os.getuid()}"
 
 
 def local_store(config: Config) -> tuple[StoreSettings, bool]:

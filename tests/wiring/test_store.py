@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def test_the_owner_is_the_login_name_unless_one_is_set(config: Config) -> None:
     assert with_owner(config).store.owner == getpass.getuser()
     named = replace(config, store=replace(config.store, owner="robot 7"))
     assert with_owner(named).store.owner == "robot 7"
+
+
+def test_a_user_without_a_login_name_has_a_number(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that runs as a user that its system does not know."""
+
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", unknown)
+    assert with_owner(config).store.owner == f"user {os.getuid()}"
 
 
 async def test_private_memories_are_backed_up_and_restored(config: Config, tmp_path: Path) -> None:
