@@ -326,7 +326,7 @@ def _check_index(config: Config) -> None:
         raise ConfigError(
             "`search.index: remote` needs `store.audience: team`: private memories need an index.",
             code="config_conflict",
-            hint="Set store.audience to team, or search.index to memory.",
+            hint="Remove store.audience or set it to team, or set search.index to memory.",
         )
     if config.mirror.path:
         raise ConfigError(

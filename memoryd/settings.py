@@ -73,7 +73,7 @@ class StoreSettings:
     database: str = "default_database"
     poll_seconds: float = field(default=1.0, metadata={"least": 0.1, "most": 10.0})
     owner: str = ""
-    audience: Literal["private", "project", "team"] = "private"
+    audience: Literal["private", "project", "team"] = "team"
     projects: tuple[str, ...] = ()
     offline: Literal["refuse", "queue"] = "refuse"
     offline_limit: int = field(default=1000, metadata={"least": 1, "most": 100_000})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import signal
 import sqlite3
@@ -18,10 +19,15 @@ import chromadb
 import numpy as np
 import pytest
 
+from memoryd.cli.main import main
 from scripts.bench.cluster import Server
+from tests.chroma_seed import seed
 from tests.daemons import Daemon, ForkedDaemon
+from tests.engine.push.test_transcript import line
+from tests.engine.push.test_transcript import text as answer
 from tests.processes import free_port
 from tests.test_cluster import eventually, failure, texts
+from tests.test_takeover import taken
 
 pytestmark = pytest.mark.slow
 SECRET = "the blue heron nests behind the mill"
@@ -98,7 +104,7 @@ def ids(daemon: Daemon) -> set[str]:
 
 def test_what_is_private_never_gets_to_the_server(team: Team) -> None:
     """Neither text, vector, id, name, session, nor a note of its deletion; by no operation."""
-    anna = team.daemon("anna").start()
+    anna = team.daemon("anna", AUDIENCE="private").start()
     shared = anna.tool("store_memory", content="the mill is old", name="mill", audience="team")
     made = [
         anna.tool("store_memory", content=SECRET, name="heron", metadata={"place": "reed bed"}),
@@ -125,12 +131,116 @@ def test_what_is_private_never_gets_to_the_server(team: Team) -> None:
     assert len(team.server.state()) == 1
 
 
+def test_by_default_what_a_call_stores_is_shared_and_nothing_else(
+    team: Team, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two daemons that know only the server. What hooks take in stays on the machine, and so does
+    what is made of it and of the messages that are shared."""
+    anna, ben = team.daemon("anna").start(), team.daemon("ben").start()
+    assert main(["store", "the mill is old", "--name", "mill", "--socket", str(anna.socket)]) == 0
+    assert capsys.readouterr().out.endswith(", audience team\n")
+    turn = anna.tool("add_turn", role="user", content="My bike is red.", session_id="tour")
+    assert turn["metadata"]["audience"] == "team"
+    eventually(lambda: set(texts(ben).values()) == {"the mill is old", "My bike is red."})
+    hidden = ["store", SECRET, "--audience", "private", "--socket", str(anna.socket)]
+    assert main(hidden) == 0
+    assert capsys.readouterr().out.endswith(", audience private\n")
+    anna.tool("wake_session", session_id="tour")
+    anna.tool("sleep_session", session_id="tour")
+    hooks = hooked(anna, tmp_path)
+    anna.tool("update_memory", memory_id="mill", content="the mill is very old")
+    eventually(lambda: texts(ben).get("mill") == "the mill is very old")
+    anna.stop()
+    assert hooks <= local_ids(anna)
+    raw, files = team.raw(), team.files()
+    for word in ("heron", "otter", *hooks):
+        assert word not in raw
+        assert word.encode() not in files
+    assert len(team.server.state()) == 2
+
+
+def hooked(daemon: Daemon, folder: Path) -> set[str]:
+    """The ids of what a daemon has taken in from a transcript and from events, and made of it."""
+    session = {"sessionId": "otter-talk"}
+    said = (
+        line("user", "I always feed the otter at noon.", "u1", **session),
+        line("assistant", answer("The otter is fed."), "a1", **session),
+    )
+    transcript = folder / "transcript.jsonl"
+    transcript.write_bytes(b"".join(one + b"\n" for one in said))
+    prompt = {"session_id": "otter-questions", "prompt": "Where does the otter sleep at night?"}
+    ended = {"session_id": "otter-talk", "transcript_path": str(transcript)}
+    for client, event, told in (
+        ("codex", "prompt", prompt),
+        ("claude-code", "stop", ended),
+        ("claude-code", "session-end", ended),
+    ):
+        payload = json.dumps(told)
+        daemon.tool("hook", event=event, client=client, payload=payload, no_project=True)
+
+    def of_hooks() -> list[Any]:
+        found = daemon.tool("export_memories")["memories"]
+        return [memory for memory in found if "otter" in json.dumps(memory)]
+
+    def is_done() -> bool:
+        kinds = [memory["metadata"].get("kind") for memory in of_hooks()]
+        messages = [memory for memory in of_hooks() if "message_id" in memory["metadata"]]
+        return "archive" in kinds and len(messages) == 3
+
+    eventually(is_done)
+    return {memory["id"] for memory in of_hooks()}
+
+
+def switched(team: Team) -> Daemon:
+    """A daemon that has one memory and a backup of two, from when its store was embedded."""
+    anna = team.daemon("anna", MODE="embedded").start()
+    anna.tool("store_memory", content=SECRET, name="heron")
+    lost = anna.tool("store_memory", content=f"{SECRET} in May")["id"]
+    anna.tool("backup")
+    anna.tool("forget_memory", memory_id=lost)
+    anna.stop()
+    anna.settings["MEMORYD_STORE_MODE"] = "http"
+    return anna.start()
+
+
+def test_memories_from_before_the_switch_to_a_server_stay_private(team: Team) -> None:
+    """Also if they are changed, or stored again under their names."""
+    anna = switched(team)
+    anna.tool("update_memory", memory_id="heron", content=f"{SECRET} indeed")
+    again = anna.tool("store_memory", content=f"{SECRET} again", name="heron")
+    assert again["metadata"]["audience"] == "private"
+    assert "heron" not in team.raw()
+    assert team.server.state() == {}
+
+
+def test_a_restore_adds_private_memories(team: Team) -> None:
+    """A backup that was made before there were audiences does not say that they are."""
+    anna = switched(team)
+    (backup,) = anna.tool("backups")["backups"][-1:]
+    assert anna.tool("restore", path=backup["path"], confirm=True)["added"] == 1
+    found = anna.tool("list_memories")["memories"]
+    assert [memory["metadata"]["audience"] for memory in found] == ["private"] * 2
+    assert team.server.state() == {}
+
+
+def test_memories_that_are_taken_over_are_private(team: Team) -> None:
+    """Nobody asked for it: they were in the data directory."""
+    anna = team.daemon("anna")
+    seed(anna.folder, [("m1", SECRET, {"type": "fact"})])
+    anna.start()
+    assert taken(anna)["added"] == 1
+    assert [m["metadata"]["audience"] for m in anna.tool("list_memories")["memories"]] == [
+        "private"
+    ]
+    assert team.server.state() == {}
+
+
 def test_others_see_what_is_for_the_team_or_for_their_projects(team: Team) -> None:
     anna = team.daemon("anna").start()
     ben = team.daemon("ben", PROJECTS='["acme/app"]').start()
     cleo = team.daemon("cleo").start()
-    anna.tool("store_memory", content="for anna", name="a")
-    of_team = anna.tool("store_memory", content="for all", name="t", audience="team")
+    anna.tool("store_memory", content="for anna", name="a", audience="private")
+    of_team = anna.tool("store_memory", content="for all", name="t")
     hidden = anna.tool(
         "store_memory", content=f"for the app: {LONG}", name="p", audience="project", metadata=APP
     )
@@ -203,7 +313,7 @@ def test_all_correct_and_forget_but_only_the_owner_decides_who_sees(team: Team) 
 
 def test_a_name_of_someone_else_changes_nothing(team: Team) -> None:
     """A private text does not get to the team because the team has a memory of its name."""
-    anna, ben = team.daemon("anna").start(), team.daemon("ben").start()
+    anna, ben = (team.daemon(owner, AUDIENCE="private").start() for owner in ("anna", "ben"))
     ben.tool("store_memory", content="ben's list", name="todo", audience="team")
     eventually(lambda: "todo" in texts(anna))
     mine = anna.tool("store_memory", content=SECRET, name="todo")
@@ -226,7 +336,7 @@ def test_a_name_of_someone_else_changes_nothing(team: Team) -> None:
 
 def test_without_the_server_private_memories_are_served_and_stored(team: Team) -> None:
     """Also by a daemon that starts then."""
-    anna, ben = team.daemon("anna").start(), team.daemon("ben").start()
+    anna, ben = (team.daemon(owner, AUDIENCE="private").start() for owner in ("anna", "ben"))
     ben.tool("store_memory", content="the mill is old", name="mill", audience="team")
     anna.tool("store_memory", content=SECRET, name="heron")
     eventually(lambda: set(texts(anna)) == {"heron", "mill"})
@@ -254,7 +364,7 @@ def test_without_the_server_private_memories_are_served_and_stored(team: Team) -
 
 def test_a_kill_during_a_move_loses_nothing(team: Team) -> None:
     """Afterwards the memory is in one place, as it was before or after."""
-    anna = team.daemon("anna").start()
+    anna = team.daemon("anna", AUDIENCE="private").start()
     id = anna.tool("store_memory", content="version 0", name="v")["id"]
     chance, content = random.Random(11), {"version 0"}
     for number in range(1, 9):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 class Pair:
-    """Two daemons on one server."""
+    """Two daemons on one server, without any setting of audiences."""
 
     def __init__(self, server: Server, daemons: list[Daemon]) -> None:
         self.server, self.daemons = server, daemons
@@ -36,7 +36,6 @@ def pair() -> Iterator[Pair]:
         asyncio.run(server.start())
         settings = {"MEMORYD_STORE_MODE": "http", "MEMORYD_STORE_PORT": str(port)}
         settings |= {"MEMORYD_STORE_POLL_SECONDS": "0.2", "MEMORYD_DOORS_TOOLSETS": "all"}
-        settings |= {"MEMORYD_STORE_AUDIENCE": "team"}
         daemons = [ForkedDaemon(folder / f"d{n}", **settings).start() for n in range(2)]
         yield Pair(server, daemons)
         for daemon in daemons:

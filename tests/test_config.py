@@ -251,12 +251,18 @@ def test_the_tables_of_phases_are_checked(tmp_path: Path, value: str, code: str)
             {
                 "MEMORYD_SEARCH_INDEX": "remote",
                 "MEMORYD_STORE_MODE": "http",
-                "MEMORYD_STORE_AUDIENCE": "team",
                 "MEMORYD_MIRROR_PATH": "/m",
             },
             "mirror.path",
         ),
-        ({"MEMORYD_SEARCH_INDEX": "remote", "MEMORYD_STORE_MODE": "http"}, "store.audience"),
+        (
+            {
+                "MEMORYD_SEARCH_INDEX": "remote",
+                "MEMORYD_STORE_MODE": "http",
+                "MEMORYD_STORE_AUDIENCE": "private",
+            },
+            "store.audience",
+        ),
     ],
 )
 def test_a_daemon_without_an_index_needs_a_server_and_has_no_mirror(
@@ -265,3 +271,8 @@ def test_a_daemon_without_an_index_needs_a_server_and_has_no_mirror(
     with pytest.raises(ConfigError, match=named) as refused:
         load(environ={"MEMORYD_CONFIG": "/dev/null", **settings})
     assert refused.value.code == "config_conflict"
+
+
+def test_a_daemon_without_an_index_needs_no_setting_but_the_server() -> None:
+    given = {"MEMORYD_SEARCH_INDEX": "remote", "MEMORYD_STORE_MODE": "http"}
+    assert load(environ={"MEMORYD_CONFIG": "/dev/null", **given}).store.audience == "team"

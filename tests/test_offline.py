@@ -39,7 +39,6 @@ class Split:
             "MEMORYD_STORE_MODE": "http",
             "MEMORYD_STORE_PORT": str(port),
             "MEMORYD_STORE_OFFLINE": "queue",
-            "MEMORYD_STORE_AUDIENCE": "team",
             "MEMORYD_STORE_OFFLINE_LIMIT": str(LIMIT),
             "MEMORYD_STORE_POLL_SECONDS": "0.2",
             "MEMORYD_DOORS_TOOLSETS": "all",

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 class Fleet:
-    """A thin and a full daemon on one server."""
+    """A thin and a full daemon on one server, without any setting of audiences."""
 
     def __init__(self, server: Server, thin: Daemon, full: Daemon) -> None:
         self.server, self.thin, self.full = server, thin, full
@@ -35,7 +35,6 @@ def fleet() -> Iterator[Fleet]:
         server = Server(folder / "chroma", port)
         asyncio.run(server.start())
         settings = {"MEMORYD_STORE_MODE": "http", "MEMORYD_STORE_PORT": str(port)}
-        settings |= {"MEMORYD_STORE_AUDIENCE": "team"}
         settings |= {"MEMORYD_STORE_POLL_SECONDS": "0.2", "MEMORYD_DOORS_TOOLSETS": "all"}
         thin = ForkedDaemon(folder / "thin", MEMORYD_SEARCH_INDEX="remote", **settings).start()
         full = ForkedDaemon(folder / "full", **settings).start()

@@ -152,7 +152,8 @@ async def _added(engine: Engine, path: Path, header: Header) -> Arguments:
     asked: Arguments = {"model": header.model, "trust_vectors": True}
 
     async def send(batch: list[Arguments]) -> Arguments:
-        return await import_memories(engine, asked | {"memories": batch})
+        # A backup is of private memories; one that is older than audiences does not say so.
+        return await import_memories(engine, asked | {"memories": batch}, unasked=True)
 
     def take(batch: list[Arguments], answer: Arguments) -> None:
         counts.update(one["outcome"] for one in answer["outcomes"])

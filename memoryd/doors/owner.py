@@ -85,8 +85,9 @@ async def _read_memory(engine: Engine, given: Arguments) -> Arguments:
     return fields_of(found)
 
 
-async def import_memories(engine: Engine, given: Arguments) -> Arguments:
-    """Import a batch; a refused memory does not stop the others."""
+async def import_memories(engine: Engine, given: Arguments, *, unasked: bool = False) -> Arguments:
+    """Import a batch; a refused memory does not stop the others. `unasked`: see the engine's
+    `import_memories`."""
     memories = given.get("memories")
     if not isinstance(memories, list) or len(memories) > IMPORT_BATCH:
         raise InvalidInput(
@@ -101,7 +102,7 @@ async def import_memories(engine: Engine, given: Arguments) -> Arguments:
             records[place] = record_from(fields, given.get("model"), engine, trust_vectors=trust)
         except InvalidInput as exc:
             outcomes[place] = _arrival_facts(exc)
-    arrived = await engine.import_memories(records.values(), overwrite=overwrite)
+    arrived = await engine.import_memories(records.values(), overwrite=overwrite, unasked=unasked)
     for place, one in zip(records, arrived, strict=True):
         outcomes[place] = _arrival_facts(one)
     return {"outcomes": outcomes}

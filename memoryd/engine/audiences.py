@@ -1,8 +1,9 @@
 """The rules of a store that several people share: who a new memory is for, and who may change what.
 
 Everyone who sees a memory may correct and forget it. Only its owner may change who sees it: its
-audience, and the project of a memory that is for its project. Nobody changes the owner. What
-memoryd itself makes of other memories is private, because it says what they say.
+audience, and the project of a memory that is for its project. Nobody changes the owner. The default
+audience is for what somebody asked to store. Everything else is private: what memoryd itself makes
+of other memories, because it says what they say, and what it takes in by itself.
 
 The store decides what is loaded, so the rest of the engine sees nothing that it may not show. In an
 embedded store the rules do nothing: it has one user.
@@ -38,11 +39,11 @@ class Audiences:
 
     viewer: Viewer | None = None
     default: str = PRIVATE
-    derived: str = PRIVATE  # of what memoryd makes of other memories
+    unasked: str = PRIVATE  # of what nobody asked to store
 
     def own(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """The metadata of a memory that memoryd makes of others."""
-        return {**metadata, **({AUDIENCE: self.derived} if self.viewer else {})}
+        """The metadata of a memory that nobody asked to store, whatever audience it names."""
+        return {**metadata, **({AUDIENCE: self.unasked} if self.viewer else {})}
 
     def check_given(self, metadata: Mapping[str, Any]) -> None:
         """Raise InvalidInput if a caller stores a memory that is to have another owner."""

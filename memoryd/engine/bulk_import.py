@@ -85,10 +85,14 @@ class BulkImports:
         overwrite: bool = False,
         foreign: bool = False,
         embed: bool = True,
+        unasked: bool = False,
     ) -> list[Arrival | InvalidInput]:
         """Import a batch as `Imports.import_memory` would, one after another; the outcomes, in
         order. A refused memory does not stop the others. `embed`: make the vectors that are
-        missing; without it they are made later."""
+        missing; without it they are made later. `unasked`: nobody asked to share them, so in a
+        shared store they are private, whatever they say."""
+        if unasked:
+            records = map(self._own, records)
         encoder = self._parts.embedding.encoder
         batch = [_Arriving(record, _keys(record.memory), encoder=encoder) for record in records]
         for one in batch:
@@ -104,6 +108,10 @@ class BulkImports:
                         for one in wave:
                             tasks.start_soon(self._import_one, one, overwrite, foreign, embed)
         return [one.outcome for one in batch if one.outcome is not None]
+
+    def _own(self, record: Record) -> Record:
+        metadata = self._parts.audiences.own(record.memory.metadata)
+        return replace(record, memory=replace(record.memory, metadata=metadata))
 
     async def _look_for_secrets(self, batch: list[_Arriving]) -> None:
         memories = [one.memory for one in batch]

@@ -121,11 +121,13 @@ class Takeover:
         embed: bool,
         separate: bool = True,
         overwrite: bool = False,
+        unasked: bool = False,
     ) -> list[Taken]:
         """Import a batch; one result per row, in order. A refused row does not stop the others.
 
         `embed`: also make the vectors that are missing; without it they are pending. `separate`:
-        facts that say the same stay separate memories. `overwrite`: replace what differs here."""
+        facts that say the same stay separate memories. `overwrite`: replace what differs here.
+        `unasked`: see `BulkImports.import_memories`."""
         arriving: dict[int, _Arriving] = {}
         taken: dict[int, Taken] = {}
         for place, row in enumerate(rows):
@@ -139,6 +141,7 @@ class Takeover:
             overwrite=overwrite,
             foreign=separate,
             embed=embed,
+            unasked=unasked,
         )
         for (place, one), outcome in zip(arriving.items(), outcomes, strict=True):
             taken[place] = _taken(one, outcome)

@@ -105,6 +105,7 @@ class Imports:
     ) -> tuple[Arrival, bool]:
         """The outcome for a memory that has not expired, as things are now; and whether importing
         it would only add it, and concern no other memory."""
+        memory = self._parts.audiences.settled(memory, self._parts.index.get(memory.id))
         known = with_superseding(self._parts.index, memory)
         rivals = self._rivals(memory, foreign, now)
         found = _judged(known, rivals, overwrite)

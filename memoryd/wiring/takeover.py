@@ -138,7 +138,8 @@ async def _import_rows(engine: Engine, rows: ForeignRows, watch: Watch | None) -
     report, done = Report(), 0
 
     async def send(batch: list[dict[str, Any]]) -> list[Taken]:
-        return await engine.import_rows([foreign_row(row) for row in batch], embed=False)
+        given = [foreign_row(row) for row in batch]
+        return await engine.import_rows(given, embed=False, unasked=True)
 
     def take(batch: list[dict[str, Any]], taken: list[Taken]) -> None:
         nonlocal done

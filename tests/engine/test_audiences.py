@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,14 @@ from memoryd.engine.audiences import Audiences
 from memoryd.engine.chains import Chains
 from memoryd.engine.engine import Engine
 from memoryd.engine.memories import Memories
+from memoryd.engine.takeover import ForeignRow
 from memoryd.errors import InvalidInput
 from memoryd.fields import SUPERSEDED_BY, ids_of
+from memoryd.hook_events import HookInput
 from memoryd.model import Memory, MemoryType
 from memoryd.ports import Record
 from tests.engine.conftest import Start
+from tests.engine.push.test_transcript import SESSION, line
 from tests.one_task import in_one_task
 
 APP = {"project": "acme/app"}
@@ -101,6 +105,37 @@ async def test_what_memoryd_makes_of_memories_is_private(engine: Engine) -> None
     assert {audience_of(memory) for memory in made} == {"private"}
     said = [memory for memory in engine.all_memories() if "order" in memory.metadata]
     assert {audience_of(memory) for memory in said} == {"team"}
+
+
+async def test_what_hooks_take_in_is_private(engine: Engine, tmp_path: Path) -> None:
+    """From transcripts and from events: nobody asked to store it."""
+    engine._parts.audiences = replace(engine._parts.audiences, default="team")
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_bytes(line("user", "Where is the tea?", "u1") + b"\n")
+    of_events = HookInput("prompt", "codex", session_id="s", prompt="Is it green?")
+    of_file = HookInput("stop", "claude-code", session_id=SESSION, transcript=str(transcript))
+    for event in (of_events, of_file):
+        await engine.hooks.handle(event, "acme/app")
+    await engine.intake.drained()
+    said = [memory for memory in engine.all_memories() if "order" in memory.metadata]
+    assert {memory.content for memory in said} == {"Where is the tea?", "Is it green?"}
+    assert {audience_of(memory) for memory in engine.all_memories()} == {"private"}
+
+
+async def test_what_is_taken_over_is_private(engine: Engine) -> None:
+    """Whatever it says of itself; and known when it comes again. What a person imports is not."""
+    engine._parts.audiences = replace(engine._parts.audiences, default="team")
+    rows = [ForeignRow("a", "one", {}), ForeignRow("b", "two", {"audience": "team"})]
+    for outcome in ("added", "known"):
+        found = await engine.import_rows(rows, embed=False, unasked=True)
+        assert [one.outcome for one in found] == [outcome] * 2
+    assert {audience_of(memory) for memory in engine.all_memories()} == {"private"}
+    for outcome in ("added", "known"):
+        (one,) = await engine.import_rows([ForeignRow("c", "three", {})], embed=True)
+        assert one.outcome == outcome
+    asked = await engine.get("c")
+    assert asked is not None
+    assert audience_of(asked) == "team"
 
 
 async def test_identical_facts_are_merged_within_an_audience(engine: Engine) -> None:

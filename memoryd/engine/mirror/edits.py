@@ -86,8 +86,9 @@ class Edits:
         metadata: dict[str, object] = {SOURCE: TAUGHT}
         if tags := tags_of(entry.headings):
             metadata[TAGS] = tags
+        own = self._parts.audiences.own(metadata)  # who edits a file here has not asked to share it
         stored = await self._memories.store(
-            _content(entry), MemoryType.FACT, metadata=metadata, shared=True
+            _content(entry), MemoryType.FACT, metadata=own, shared=True
         )
         return [Edit("known" if stored.duplicate else "added", stored.memory.id, entry.line)]
 

@@ -5,6 +5,8 @@ and reads afterwards. The record of the session says how far the transcript was 
 after the turns, and a turn carries the id of its message, so a daemon that is killed in between
 takes the rest at the next event, and nothing twice.
 
+Nobody asked to store what hooks take in, so in a shared store it is private.
+
 A transcript can lag behind its event: the last message of the agent then comes from the event, and
 the line that follows later is skipped. Clients whose transcripts have another format bring prompts
 and answers by their events alone.
@@ -233,7 +235,7 @@ class Intake:
                 own_project=project,
                 tool=one.tool,
                 tools_used=one.tools_used or None,
-                metadata={MESSAGE_ID: one.id},
+                metadata=self._parts.audiences.own({MESSAGE_ID: one.id}),
             )
         except MemorydError as exc:
             if isinstance(exc, StoreUnavailable | StoreBusy):

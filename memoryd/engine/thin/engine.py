@@ -171,7 +171,7 @@ async def run_thin_engine(
         clock_record=clock_record or NoRecord(),
     )
     parts.language = Language(config.llm, None, None)
-    parts.audiences = replace(audiences_of(config.store), derived=TEAM)  # nothing is private here
+    parts.audiences = replace(audiences_of(config.store), unasked=TEAM)  # nothing is private here
     engine = ThinEngine(parts, queries, dimension, config.store.poll_seconds)
     try:
         async with task_group() as tasks:

@@ -14,6 +14,8 @@ import anyio.to_thread
 import pytest
 
 from memoryd.adapters.mirror_files import LocalMirrorFiles
+from memoryd.audience import Viewer, audience_of
+from memoryd.engine.audiences import Audiences
 from memoryd.engine.engine import Engine
 from memoryd.engine.mirror import mirror
 from memoryd.engine.mirror.edits import Edit
@@ -96,6 +98,20 @@ async def test_edits_are_taken_in_and_reported(mirrored: Engine, folder: Folder)
     assert state is not None
     assert state["edits"] == {"added": 2, "changed": 1, "removed": 1}
     assert await mirrored.mirror.sync() == []
+
+
+async def test_what_is_added_is_private(mirrored: Engine, folder: Folder) -> None:
+    """In a store that several people share: who edits a file here has not asked to share it. A
+    changed fact keeps its audience."""
+    mirrored._parts.audiences = Audiences(Viewer("anna"), "team")
+    shared = (await mirrored.store("The dock is in the kitchen.")).memory
+    await mirrored.mirror.sync()
+    folder.edit("The dock is in the kitchen.", "The dock is in the cellar.")
+    folder.write(folder.memory + "\n- Anna is vegan.\n")
+    assert sorted(hows(await mirrored.mirror.sync())) == ["added", "changed"]
+    found = {memory.content: audience_of(memory) for memory in mirrored.all_memories()}
+    assert found == {"The dock is in the cellar.": "team", "Anna is vegan.": "private"}
+    assert audience_of(shared) == "team"
 
 
 async def test_an_edit_of_an_old_version_forgets_nothing_that_it_did_not_show(
