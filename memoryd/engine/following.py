@@ -74,7 +74,7 @@ class Following:
         parts.catch_up, parts.store_trouble = self._catch_up_if_possible, self._told_trouble
         self._queue = queue
         if queue is not None:
-            queue.attach(parts, lambda: bool(self._trouble))
+            queue.attach(parts)
 
     def state(self) -> Mapping[str, Any]:
         """Facts for `status`."""
@@ -128,13 +128,18 @@ class Following:
                 if not self._trouble:
                     self._failing_since = self._parts.monotonic()
                     log.warning("store_offline", code=exc.code)
-                self._trouble = exc.message
+                self._set_trouble(exc.message)
                 self._failed += isinstance(exc, StoreOffline)
                 raise
             self._finished = number
             if self._trouble:
                 log.info("store_online")
-            self._trouble = ""
+            self._set_trouble("")
+
+    def _set_trouble(self, message: str) -> None:
+        self._trouble = message
+        if self._queue is not None:
+            self._queue.set_away(bool(message))
 
     def _told_trouble(self) -> str:
         if not self._trouble:

@@ -20,7 +20,13 @@ import structlog
 
 from memoryd.engine.offline.merge import Outcome, Reads, resolve
 from memoryd.engine.parts import Parts
-from memoryd.errors import MemorydError, StoreConflict, StoreError, StoreUnavailable
+from memoryd.errors import (
+    MemorydError,
+    StoreConflict,
+    StoreError,
+    StoreOffline,
+    StoreUnavailable,
+)
 from memoryd.lead import read_text
 from memoryd.model import Memory
 from memoryd.offline import QueuedWrite, QueueFile, SharedStore, note_queued, queue_full
@@ -62,19 +68,35 @@ class OfflineQueue:
         )
         self._known: Callable[[str], Memory | None] = lambda id: None  # what this daemon shows
         self._reads: Reads = lambda memory: memory.content
-        self.is_away: Callable[[], bool] = lambda: False  # the server is known to be so
+        self._away = anyio.Event()  # set while the server is known to be away
         self._index_latest()
 
-    def attach(self, parts: Parts, is_away: Callable[[], bool]) -> None:
-        """Show what is queued from a former run. `is_away`: whether the server is known to be."""
+    def attach(self, parts: Parts) -> None:
+        """Show what is queued from a former run."""
         self._known = lambda id: parts.index.get(id)
         self._reads = lambda memory: read_text(memory, parts.search.lead_fields)
-        self.is_away = is_away
         for id, record in self._latest.items():
             if record is not None:
                 parts.index.put(record)
             else:
                 parts.index.remove(id)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the server is known to be away."""
+        return self._away.is_set()
+
+    def set_away(self, away: bool) -> None:
+        """Note whether the server is known to be away."""
+        if away:
+            self._away.set()
+        elif self._away.is_set():
+            self._away = anyio.Event()
+
+    async def fail_when_away(self) -> None:
+        """Raise StoreOffline as soon as the server is known to be away."""
+        await self._away.wait()
+        raise StoreOffline("The Chroma server cannot be reached: it has not answered.")
 
     def __len__(self) -> int:
         return len(self._writes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -269,3 +270,23 @@ async def test_a_write_waits_for_the_queue_while_that_is_being_sent(setup: Setup
             setup.inner.held.set()
     assert [id[0] for id in setup.inner.records] == ["a", "b"]
     assert not queued
+
+
+async def test_a_write_to_a_server_that_hangs_is_queued_when_that_is_known(setup: Setup) -> None:
+    """And done once, though the server does it when it goes on."""
+    setup.inner.held = anyio.Event()
+    with noting_queued() as queued, anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(setup.store.put, record("a"), new=True))
+            await anyio.wait_all_tasks_blocked()
+            assert not setup.queue
+            setup.queue.set_away(True)
+    assert queued == ["a".ljust(20, "0")]
+    assert not setup.inner.records
+    setup.inner.held.set()
+    await setup.inner.put(record("a"), new=True)
+    setup.queue.set_away(False)
+    commits = setup.inner.commits
+    await setup.queue.send()
+    assert setup.inner.commits == commits
+    assert not setup.queue
