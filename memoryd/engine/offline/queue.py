@@ -140,14 +140,13 @@ class OfflineQueue:
         if self._stopped is None:
             self._stopped = anyio.Event()
         try:
-            while self._writes:
+            is_time = True
+            while self._writes and is_time:
                 different |= await self._send_group()
-                if anyio.current_time() >= until:
-                    break
-            else:
-                async with self._changing:
-                    if not self._writes:
-                        await self._on_file(self._file.replace, [])  # which removes all texts
+                is_time = anyio.current_time() < until
+            async with self._changing:
+                if not self._writes:
+                    await self._on_file(self._file.replace, [])  # which removes all texts
         except BaseException:
             self._stop_waiting()
             raise

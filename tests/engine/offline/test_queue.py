@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from memoryd.adapters.offline_file import LocalQueueFile
+from memoryd.engine.offline import queue
 from memoryd.engine.offline.queue import MAX_REFUSALS, OfflineQueue
 from memoryd.engine.offline.store import QueueingStore
 from memoryd.errors import MemorydError, StoreError, StoreOffline
@@ -290,3 +291,14 @@ async def test_a_write_to_a_server_that_hangs_is_queued_when_that_is_known(setup
     await setup.queue.send()
     assert setup.inner.commits == commits
     assert not setup.queue
+
+
+async def test_the_file_is_removed_with_the_last_write_however_long_that_took(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "SEND_SECONDS", 0.0)
+    setup.inner.error = AWAY
+    await setup.store.put(record("a"), new=True)
+    setup.inner.error = None
+    await setup.queue.send()
+    assert not (setup.folder / "offline.queue").exists()
