@@ -47,9 +47,9 @@ class QueueFile(Protocol):
         """Add a write, durably. Raises `offline_queue_full` if it would get more than `most`
         bytes."""
 
-    def mark_sending(self, number: int) -> None:
-        """Note, durably, that this write may reach the server from now on, and that those before it
-        need not be sent any more."""
+    def mark_sending(self, first: int, last: int) -> None:
+        """Note, durably, that the writes with these numbers may reach the server from now on, and
+        that those before them need not be sent any more."""
 
     def replace(self, writes: Sequence[QueuedWrite]) -> None:
         """Rewrite the file with these writes only; without any it is removed."""

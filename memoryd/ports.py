@@ -342,6 +342,10 @@ class ChangeFeed(Protocol):
         """The revisions of some memories by id, from this place in the store's own order on; None
         after the last. If memories are deleted meanwhile, some can be left out."""
 
+    async def check(self) -> None:
+        """Return soon if the store can be asked, whatever other calls wait for; raise StoreOffline
+        if not."""
+
     async def sweep_notes(self) -> None:
         """Delete notes of deletions that every running daemon has read long ago."""
 

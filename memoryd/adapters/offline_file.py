@@ -1,7 +1,7 @@
 """The queue of writes for a Chroma server that cannot be reached: JSON lines in a file.
 
     {"write": 7, "records": [...], "bases": [...], "deleted": [...], "is_store": true}
-    {"sending": 7}
+    {"sending": 7, "to": 9}
 
 A line is written with an fsync before its write is acknowledged. Half a line at the end is what a
 kill left. A line that cannot be read is kept with the rejected writes.
@@ -36,12 +36,12 @@ class LocalQueueFile:
 
     def load(self) -> list[QueuedWrite]:
         writes: list[QueuedWrite] = []
-        sending, is_damaged = 0, False
+        sending, last, is_damaged = 0, 0, False
         for line, is_whole in self._lines():
             try:
                 fields = json.loads(line)
                 if "sending" in fields:
-                    sending = int(fields["sending"])
+                    sending, last = int(fields["sending"]), int(fields["to"])
                 else:
                     writes.append(_write_from(fields))
             except (ValueError, KeyError, TypeError):
@@ -49,7 +49,7 @@ class LocalQueueFile:
                 if is_whole:
                     self._keep(self._rejected, {"why": "It cannot be read.", "line": line})
         left = [write for write in writes if write.number >= sending]
-        left = [replace(one, was_sent=one.was_sent or one.number == sending) for one in left]
+        left = [replace(one, was_sent=one.was_sent or one.number <= last) for one in left]
         if is_damaged or len(left) < len(writes):
             self.replace(left)
         return left
@@ -74,8 +74,8 @@ class LocalQueueFile:
             raise queue_full(f"{most} bytes")
         self._keep(self._path, fields)
 
-    def mark_sending(self, number: int) -> None:
-        self._keep(self._path, {"sending": number})
+    def mark_sending(self, first: int, last: int) -> None:
+        self._keep(self._path, {"sending": first, "to": last})
 
     def replace(self, writes: Sequence[QueuedWrite]) -> None:
         if writes:

@@ -7,7 +7,11 @@ is, whatever order the news come in.
 News are read by clock. A write gets its clock a moment before the store has it, so one with a lower
 clock can arrive after one with a higher clock: every poll reads again what was new `WINDOW` seconds
 ago. What arrives later than that (a process that was paused between the two, and then killed) is
-found by the comparison of all memories, which runs now and then, and whenever polls have paused.
+found by the comparison of all memories, which runs now and then, and whenever polls have paused. It
+runs after a poll, and with polls in between: it may take long, and has nothing that is urgent.
+
+Nobody waits for a server that is away. A poll that takes long asks for a sign of life meanwhile,
+and while there was trouble every poll begins with that.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ from memoryd.engine.parts import Parts
 from memoryd.errors import MemorydError, StoreOffline
 from memoryd.model import Memory
 from memoryd.offline import KNOWN
-from memoryd.ports import ChangeFeed, Record
+from memoryd.ports import ChangeFeed, Changes, Record
+from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 WINDOW = 30.0  # seconds for which news are read again
@@ -38,6 +43,7 @@ COMPARE = 300.0  # seconds between two comparisons of all memories
 SWEEP = 3600.0  # seconds between two sweeps of old notes
 GRACE = 3.0  # seconds that two memories must have one name before the older one is removed
 BATCH = 100  # memories that are read at once
+PATIENCE = 2.0  # seconds until a poll asks whether the server is still there
 # By name and those who see it: since when which memories have it, in which revisions.
 Repeated = dict[tuple[str, Scope], tuple[float, frozenset[tuple[str, int | None]]]]
 
@@ -58,15 +64,17 @@ class Following:
         self._poll_seconds, self._session_changed = poll_seconds, session_changed
         self._polling = anyio.Lock()
         self._begun = self._finished = 0  # numbers of polls
+        self._failed = 0  # how many found that the store is offline
         self._seen: deque[tuple[float, int]] = deque()  # when which clock was the highest
         self._last_poll: float | None = None
         self._next_comparison = self._next_sweep = 0.0
+        self._comparing_again = WINDOW  # seconds from the next comparison to the one after it
         self._repeated: Repeated = {}
         self._trouble, self._failing_since = "", 0.0
         parts.catch_up, parts.store_trouble = self._catch_up_if_possible, self._told_trouble
         self._queue = queue
         if queue is not None:
-            queue.attach(parts, lambda: bool(self._trouble))
+            queue.attach(parts)
 
     def state(self) -> Mapping[str, Any]:
         """Facts for `status`."""
@@ -81,6 +89,7 @@ class Following:
             pause = self._poll_seconds
             try:
                 await self.catch_up()
+                await self._compare_if_due()
                 if self._queue is not None:
                     await self._read_again(await self._queue.send())
                 if self._queue:
@@ -106,10 +115,12 @@ class Following:
     async def catch_up(self) -> None:
         """Return when the index has everything that was committed before this call. Raises
         StoreError, such as StoreOffline."""
-        before = self._begun
+        before, failed = self._begun, self._failed
         async with self._polling:
             if self._finished > before:
                 return  # a poll that began after this call has finished
+            if self._failed > failed:  # the same would happen to each that waits here
+                raise StoreOffline(self._trouble)
             self._begun = number = self._begun + 1
             try:
                 await self._poll()
@@ -117,12 +128,18 @@ class Following:
                 if not self._trouble:
                     self._failing_since = self._parts.monotonic()
                     log.warning("store_offline", code=exc.code)
-                self._trouble = exc.message
+                self._set_trouble(exc.message)
+                self._failed += isinstance(exc, StoreOffline)
                 raise
             self._finished = number
             if self._trouble:
                 log.info("store_online")
-            self._trouble = ""
+            self._set_trouble("")
+
+    def _set_trouble(self, message: str) -> None:
+        self._trouble = message
+        if self._queue is not None:
+            self._queue.set_away(bool(message))
 
     def _told_trouble(self) -> str:
         if not self._trouble:
@@ -134,13 +151,13 @@ class Following:
 
     async def _poll(self) -> None:
         began = self._parts.monotonic()
+        if self._trouble:
+            await self._feed.check()
         paused = self._last_poll is None or began - self._last_poll > WINDOW / 2
-        if paused or self._trouble or began >= self._next_comparison:
+        if paused or self._trouble:
             # Once more after the window: what is under way now is in the store then.
-            again = WINDOW if paused or self._trouble else COMPARE
-            await self._compare_all()
-            self._next_comparison = began + again
-        found = await self._feed.changes(self._since(began))
+            self._next_comparison, self._comparing_again = began, WINDOW
+        found = await self._changes(self._since(began))
         revision = self._parts.index.revision
         ids = {id for id, number in found.revisions.items() if revision(id) != number}
         ids |= {id for id in found.noted - found.revisions.keys() if revision(id) is not None}
@@ -148,11 +165,34 @@ class Following:
         self._seen.append((began, found.clock))
         self._last_poll = began
 
+    async def _changes(self, since: int) -> Changes:
+        async with task_group() as tasks:
+            tasks.start_soon(self._watch)
+            found = await self._feed.changes(since)
+            tasks.cancel_scope.cancel()
+        return found
+
+    async def _watch(self) -> None:
+        """Raise StoreOffline when the server gives no sign of life."""
+        while True:
+            await anyio.sleep(PATIENCE)
+            await self._feed.check()
+
     def _since(self, now: float) -> int:
         """The highest clock that was known `WINDOW` seconds ago, or when the first poll began."""
         while len(self._seen) > 1 and self._seen[1][0] <= now - WINDOW:
             self._seen.popleft()
         return self._seen[0][1] if self._seen else 0
+
+    async def _compare_if_due(self) -> None:
+        if (began := self._parts.monotonic()) >= self._next_comparison:
+            again, self._comparing_again = self._comparing_again, COMPARE
+            self._next_comparison = began + again  # a poll may set it earlier meanwhile
+            try:
+                await self._compare_all()
+            except MemorydError:
+                self._next_comparison, self._comparing_again = began, again
+                raise
 
     async def _compare_all(self) -> None:
         """Compare all memories of the store with the index."""
@@ -163,8 +203,18 @@ class Following:
             offset += len(page)
             left.difference_update(page)
             changed |= {id for id, number in page.items() if index.revision(id) != number}
+            await self._catch_up_in_time()
         # One that the listing left out is read, too, and stays if it is there.
-        await self._read_again(changed | left)
+        waiting = sorted(changed | left)
+        for start in range(0, len(waiting), BATCH):
+            await self._read_again(waiting[start : start + BATCH])
+            await self._catch_up_in_time()
+
+    async def _catch_up_in_time(self) -> None:
+        """Poll if it is time for that."""
+        now = self._parts.monotonic()
+        if self._last_poll is None or now - self._last_poll >= self._poll_seconds:
+            await self.catch_up()
 
     async def _read_again(self, ids: Iterable[str]) -> None:
         """Put these memories into the index as they are in the store, or remove them from it."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import structlog
 
+from memoryd.adapters.chroma.heartbeat import answers
 from memoryd.adapters.chroma.open import ANY_MODEL
 from memoryd.adapters.chroma.private_and_shared import PrivateAndShared, open_private_and_shared
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
@@ -97,7 +98,8 @@ async def _open_both(
         made_for = await local.read_identity() if identity == ANY_MODEL else identity
         shared = partial(open_chroma, settings, config.memory.path, made_for)
         viewer = Viewer(settings.owner, settings.projects)
-        async with open_private_and_shared(local, shared, viewer) as store:
+        alive = partial(answers, settings)
+        async with open_private_and_shared(local, shared, viewer, alive) as store:
             yield store
 
 

@@ -13,8 +13,10 @@ With `--offline queue` writes are queued while the server is stopped. What a dae
 server gets late, so each writer then sends all its calls to one daemon.
 
 The latency of the feed is the time from the answer to a store on one daemon until another daemon
-shows the memory: during the run, without the kills and the pauses, and at the end, when nothing
-else is written.
+shows the memory: during the run, and at the end, when nothing else is written. A store that was
+answered as queued counts from when the server has it; how long that took is shown by itself. And
+nothing reaches a daemon that is dead, paused or cut off, or comes from a stopped server: what was
+on its way in such a moment is shown by itself, too, and counts from the end of the disturbance.
 """
 
 from __future__ import annotations
@@ -30,12 +32,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import chromadb
 import httpx
+from chromadb.errors import ChromaError
 
 from memoryd.client import Client
 from memoryd.errors import DaemonUnavailable, InvalidInput, MemorydError, NotFound
@@ -48,7 +51,7 @@ SHARED_NAMES = 3
 COLLECTION = "memories"
 SETTLE = 90.0  # seconds in which all must be equal once nothing is written
 PROBES = 100  # stores whose way to another daemon is timed at the end
-PROBE_LIMIT = 30.0  # seconds; a daemon that takes longer was killed or paused
+PROBE_LIMIT = 120.0  # seconds; more than a pause and the sending of a queue
 
 State = dict[str, tuple[str | None, str]]  # by id: name and text
 
@@ -59,6 +62,7 @@ class Server:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self.port = folder, port
         self.process: subprocess.Popen[bytes] | None = None
+        self._rows: chromadb.Collection | None = None
 
     def spawn(self) -> None:
         command = [str(Path(sys.executable).with_name("chroma")), "run"]
@@ -81,6 +85,16 @@ class Server:
         assert self.process is not None
         self.process.terminate()
         self.process.wait(60)
+
+    def has(self, id: str) -> bool:
+        """Whether it has this memory now; False while it is stopped."""
+        try:
+            if self._rows is None:
+                client = chromadb.HttpClient(host="127.0.0.1", port=self.port)
+                self._rows = client.get_collection(COLLECTION, embedding_function=None)
+            return bool(self._rows.get(ids=[id], include=[])["ids"])
+        except (ValueError, httpx.HTTPError, ChromaError):
+            return False
 
     def state(self) -> State:
         """The memories that it holds."""
@@ -163,6 +177,16 @@ class Owned:
 
 
 @dataclass
+class Feed:
+    """How long stores took from one daemon to another, in seconds."""
+
+    plain: list[float] = field(default_factory=list)  # nothing was disturbed meanwhile
+    disturbed: list[float] = field(default_factory=list)  # from the end of the disturbance
+    queued: list[float] = field(default_factory=list)  # until the server had what was queued
+    lost: int = 0  # the reading daemon was killed, or too slow
+
+
+@dataclass
 class Run:
     """All daemons, and what was acknowledged."""
 
@@ -176,8 +200,22 @@ class Run:
     shared: dict[str, set[str]] = field(default_factory=dict)  # name: every text it was given
     counts: Counter[str] = field(default_factory=Counter)
     number: int = 0
-    seen_busy: list[float] = field(default_factory=list)  # seconds until another daemon showed it
-    seen_idle: list[float] = field(default_factory=list)
+    busy: Feed = field(default_factory=Feed)
+    idle: Feed = field(default_factory=Feed)
+    # What was disturbed, and until when; None: the server, and so all.
+    disturbed: list[tuple[Daemon | None, float]] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def disturbing(self, daemon: Daemon | None) -> Iterator[None]:
+        """Notes that the daemon, or the server, is disturbed inside the block."""
+        yield
+        self.disturbed.append((daemon, time.monotonic()))
+
+    def end_of_disturbance(self, daemon: Daemon, since: float) -> float:
+        """When it could read what is on the server again, or `since`."""
+        now = time.monotonic()
+        ends = [end for one, end in self.disturbed if one in (None, daemon) and end <= now]
+        return max([since, *ends])
 
     def text(self) -> str:
         self.number += 1
@@ -252,56 +290,79 @@ async def disturb(run: Run, kills: int, pause: float, cuts: int) -> None:
     for number, event in enumerate(events, start=1):
         while run.left > total * (1 - number / (len(events) + 1)):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
-        daemon = run.rng.choice(run.daemons)
-        if event == "kill":
-            daemon.end()
-            await daemon.start()
-        elif event == "server":
-            await asyncio.to_thread(run.server.stop)
-            await asyncio.sleep(1.0)
-            await run.server.start()
-        elif event == "cut":
-            link = run.rng.choice(run.links)
-            link.cut()
-            await asyncio.sleep(pause / 2)
-            link.mend()
-        else:
-            daemon.signal(signal.SIGSTOP)
-            await asyncio.sleep(pause)
-            daemon.signal(signal.SIGCONT)
+        await _disturb_once(run, event, pause)
         run.counts[event] += 1
 
 
-async def probe(run: Run, found: list[float], more: Callable[[], bool]) -> None:
+async def _disturb_once(run: Run, event: str, pause: float) -> None:
+    daemon = run.rng.choice(run.daemons)
+    if event == "kill":
+        with run.disturbing(daemon):
+            daemon.end()
+            await daemon.start()
+    elif event == "server":
+        with run.disturbing(None):
+            await asyncio.to_thread(run.server.stop)
+            await asyncio.sleep(1.0)
+            await run.server.start()
+    elif event == "cut":
+        link = run.rng.choice(run.links)
+        with run.disturbing(run.daemons[run.links.index(link)]):
+            link.cut()
+            await asyncio.sleep(pause / 2)
+            link.mend()
+    else:
+        with run.disturbing(daemon):
+            daemon.signal(signal.SIGSTOP)
+            await asyncio.sleep(pause)
+            daemon.signal(signal.SIGCONT)
+
+
+async def probe(run: Run, feed: Feed, more: Callable[[], bool]) -> None:
     """Time how long memories take from one daemon to another."""
     while more():
         one, other = run.rng.sample(run.daemons, 2)
         memory = Owned({None, text := run.text()})
         run.owned.append(memory)
         with contextlib.suppress(MemorydError, OSError, TimeoutError):
-            async with (
-                asyncio.timeout(PROBE_LIMIT),
-                Client(one.socket) as writer,
-                Client(other.socket) as reader,
-            ):
-                id = (await writer.store(text))["id"]
-                memory.may, began = {text}, time.monotonic()
-                while await reader.get(id) is None:  # noqa: ASYNC110
-                    await asyncio.sleep(0.005)
-                found.append(time.monotonic() - began)
+            async with asyncio.timeout(PROBE_LIMIT), Client(one.socket) as writer:
+                done = await writer.store(text)
+                memory.may = {text}
+                is_queued = any("not yet on the server" in told for told in done["warnings"])
+                await _time_feed(run, feed, done["id"], other, is_queued=is_queued)
                 memory.may = {None, text}
-                if (await writer.forget(id))["success"]:
+                if (await writer.forget(done["id"]))["success"]:
                     memory.may = {None}
         await asyncio.sleep(0.2 * run.rng.random())  # at any moment between two polls
 
 
+async def _time_feed(run: Run, feed: Feed, id: str, reader: Daemon, *, is_queued: bool) -> None:
+    answered = on_server = time.monotonic()
+    if is_queued:
+        while not await asyncio.to_thread(run.server.has, id):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        on_server = time.monotonic()
+        feed.queued.append(on_server - answered)
+    try:
+        async with Client(reader.socket) as client:
+            while await client.get(id) is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+    except (MemorydError, OSError):
+        feed.lost += 1
+        raise
+    able = run.end_of_disturbance(reader, on_server)
+    took = time.monotonic() - able
+    (feed.disturbed if able > on_server else feed.plain).append(took)
+
+
 def percentiles(seconds: list[float]) -> str:
-    """p50 and p99 in milliseconds, and how many there are."""
+    """p50, p99 and the most in milliseconds, and how many there are."""
     ordered = sorted(seconds)
     if not ordered:
         return "none"
     at = [ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.99)]
-    return f"p50 {1000 * at[0]:.0f} ms, p99 {1000 * at[1]:.0f} ms, of {len(ordered)}"
+    p50, p99, most = (f"{1000 * value:.0f} ms" for value in (*at, ordered[-1]))
+    return f"p50 {p50}, p99 {p99}, most {most}, of {len(ordered)}"
 
 
 async def settled(run: Run) -> tuple[State, list[State]]:
@@ -362,9 +423,9 @@ async def cluster(
                 tasks.create_task(write(run, daemons[number % len(daemons)]))
             tasks.create_task(disturb(run, kills, pause, cuts))
             if probes:
-                tasks.create_task(probe(run, run.seen_busy, lambda: run.left > 0))
+                tasks.create_task(probe(run, run.busy, lambda: run.left > 0))
         await settled(run)
-        await probe(run, run.seen_idle, lambda: len(run.seen_idle) < probes)
+        await probe(run, run.idle, lambda: len(run.idle.plain) < probes)
         truth, theirs = await settled(run)
         run.counts["memories"] = len(truth)
         run.counts += Counter()
@@ -397,8 +458,11 @@ def main() -> None:
         done = asyncio.run(cluster(Path(folder), *numbers, given.offline, PROBES, given.cuts))
     for name, count in done.counts.items():
         print(f"{name:40} {count:>8}")
-    print(f"feed under load: {percentiles(done.seen_busy)}")
-    print(f"feed when idle: {percentiles(done.seen_idle)}")
+    for when, feed in (("under load", done.busy), ("when idle", done.idle)):
+        print(f"feed {when}: {percentiles(feed.plain)}")
+        print(f"  after a disturbance of the reader or the server: {percentiles(feed.disturbed)}")
+        print(f"  queued, until the server had it: {percentiles(feed.queued)}")
+        print(f"  not seen, as the reader was killed: {feed.lost}")
     print(f"{'seconds':40} {time.monotonic() - began:>8.0f}")
     bad = sum(done.counts[name] for name in ("different", "lost", "undead", "names"))
     sys.exit(1 if bad else 0)

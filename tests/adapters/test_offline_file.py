@@ -80,11 +80,11 @@ def test_a_line_that_cannot_be_read_is_kept_for_a_person(tmp_path: Path) -> None
 
 
 def test_what_was_being_sent_is_known_after_a_kill(tmp_path: Path) -> None:
-    file = filled(tmp_path, 1, 2, 3)
-    file.mark_sending(1)
-    file.mark_sending(2)
-    assert numbers(tmp_path) == [(2, True), (3, False)]
-    assert numbers(tmp_path) == [(2, True), (3, False)]  # the rewritten file says so too
+    file = filled(tmp_path, 1, 2, 3, 4)
+    file.mark_sending(1, 1)
+    file.mark_sending(2, 3)
+    assert numbers(tmp_path) == [(2, True), (3, True), (4, False)]
+    assert numbers(tmp_path) == [(2, True), (3, True), (4, False)]  # the rewritten file says so too
 
 
 def test_it_does_not_grow_beyond_its_bytes(tmp_path: Path) -> None:

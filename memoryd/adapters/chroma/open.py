@@ -37,6 +37,7 @@ from memoryd.ports import Identity
 from memoryd.settings import StoreSettings
 
 REQUEST_TIMEOUT = 25.0  # seconds; less than the time after which an idle worker is replaced
+CONNECT_TIMEOUT = 5.0  # seconds: a connection needs nothing of what a slow request needs
 OTHER_MODEL = "store_other_model"
 NO_MODEL = "none"  # all rows have placeholder vectors: any model may take the store over
 EMBEDDED_EF = (
@@ -142,7 +143,8 @@ def _get_or_create(
 def _remote_notes(client: Any, settings: StoreSettings) -> Any:
     """The collection of the notes. Also sets a limit for requests: Chroma's client has none, and a
     server that does not answer would block the worker for ever."""
-    client._server._session.timeout = REQUEST_TIMEOUT
+    other = (REQUEST_TIMEOUT,) * 3  # read, write, and wait for a connection
+    client._server._session.timeout = (CONNECT_TIMEOUT, *other)
     name = settings.collection + NOTES
     return client.get_or_create_collection(name, embedding_function=None)
 

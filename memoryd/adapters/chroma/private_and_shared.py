@@ -21,8 +21,8 @@ everything that needs the server raises StoreOffline.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,62 +32,16 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from memoryd.adapters.chroma.server import Answers, OpenShared, Server
 from memoryd.adapters.chroma.store import ChromaStore
 from memoryd.audience import Viewer, is_private
-from memoryd.errors import MemorydError, StoreConflict, StoreError, StoreOffline, StoreUnavailable
+from memoryd.errors import StoreConflict, StoreError, StoreOffline, StoreUnavailable
 from memoryd.fields import AUDIENCE, PRIVATE
 from memoryd.ports import Backup, Changes, Record, Revisions
 from memoryd.tasks import task_group
 
 log = structlog.get_logger()
-RETRY, MAX_RETRY = (
-    2.0,
-    30.0,
-)  # seconds until the next attempt to reach the server; doubled each time
-OpenShared = Callable[[], AbstractAsyncContextManager[ChromaStore]]
-
-
-class Server:
-    """The store on the server: opened at once, or as soon as the server can be reached."""
-
-    def __init__(self, open: OpenShared) -> None:
-        self._open = open
-        self._store: ChromaStore | None = None
-        self._error: MemorydError | None = None
-
-    @property
-    def store(self) -> ChromaStore:
-        """The open store. Raises StoreOffline."""
-        if self._store is None:
-            if (error := self._error) is None:
-                raise StoreOffline("The Chroma server is not open yet.")
-            raise StoreOffline(error.message, code=error.code, hint=error.hint)
-        return self._store
-
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Keep the store open until cancelled; started after the first attempt. Raises StoreError
-        if the server can be reached at the first attempt, and cannot be used."""
-        pause, started = RETRY, False
-        while True:
-            try:
-                async with self._open() as self._store:
-                    if not started:
-                        started = True
-                        task_status.started()
-                    log.info("server_open")
-                    await anyio.sleep_forever()
-            except MemorydError as exc:
-                if not started and not isinstance(exc, StoreUnavailable):
-                    raise
-                log.warning("server_unavailable", code=exc.code)
-                self._error = exc
-            finally:
-                self._store = None
-            if not started:
-                started = True
-                task_status.started()
-            await anyio.sleep(pause)
-            pause = min(MAX_RETRY, 2 * pause)
+NEAREST_SECONDS = 3.0  # that a search waits for the server before it goes by words
 
 
 class PrivateAndShared:
@@ -218,11 +172,21 @@ class PrivateAndShared:
             there = [id for id in among if id not in self._ids]
         found: list[tuple[str, float]] = []
         if there is None or there:
-            shared = await self._server.store.nearest(vector, count, there)
+            shared = await self._nearest_shared(vector, count, there)
             found += [(id, cosine) for id, cosine in shared if id not in self._ids]
         if here is None or here:
             found += await self.private.nearest(vector, count, here)
         return sorted(found, key=lambda one: -one[1])[:count]
+
+    async def _nearest_shared(
+        self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None
+    ) -> list[tuple[str, float]]:
+        with anyio.move_on_after(NEAREST_SECONDS):
+            return await self._server.store.nearest(vector, count, among)
+        raise StoreOffline(
+            f"The Chroma server has not answered for {NEAREST_SECONDS:g} seconds.",
+            hint="Search again, or look at the load of the server.",
+        )
 
     async def revisions(self) -> Revisions | None:
         """Only of the private memories if the server cannot be reached. Finishes moves, as a first
@@ -296,6 +260,9 @@ class PrivateAndShared:
         found = await self._server.store.listing(offset - int(self._listed))
         self._doubles |= self._ids.intersection(found or ())
         return found
+
+    async def check(self) -> None:
+        await self._server.check()
 
     async def noted(self, ids: Sequence[str]) -> set[str]:
         return await self._server.store.noted(ids)
@@ -377,12 +344,12 @@ def _as_private(record: Record) -> Record:
 
 @asynccontextmanager
 async def open_private_and_shared(
-    private: ChromaStore, shared: OpenShared, viewer: Viewer
+    private: ChromaStore, shared: OpenShared, viewer: Viewer, answers: Answers | None = None
 ) -> AsyncIterator[PrivateAndShared]:
     """Both stores as one, open inside the block. `shared` is called again until the server can be
-    reached. Raises StoreError."""
+    reached; `answers`: whether it gives a sign of life. Raises StoreError."""
     async with task_group() as tasks:
-        server = Server(shared)
+        server = Server(shared, answers)
         store = PrivateAndShared(private, server, viewer)
         await store.load()
         await tasks.start(server.run)

@@ -1,14 +1,16 @@
 """The queue of writes for a Chroma server that cannot be reached (`store.offline: queue`).
 
-A write is acknowledged when it is in the file. Writes are sent in order when the server is back.
-Before each the file notes that it may reach the server, and that those before it have: so after a
-kill one write at most is sent again. That does no harm: a write that the server has is recognised
-by its revision.
+A write is acknowledged when it is in the file. Writes are sent in order when the server is back, in
+groups: a group costs about as much as one write, and callers add writes faster than the server
+takes them one by one, so that a queue of seconds would last for minutes. The writes of a group are
+of different memories. Before each group the file notes that it may reach the server, and that those
+before it have: so after a kill one group at most is sent again. That does no harm: a write that the
+server has is recognised by its revision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,7 +20,13 @@ import structlog
 
 from memoryd.engine.offline.merge import Outcome, Reads, resolve
 from memoryd.engine.parts import Parts
-from memoryd.errors import MemorydError, StoreConflict, StoreError, StoreUnavailable
+from memoryd.errors import (
+    MemorydError,
+    StoreConflict,
+    StoreError,
+    StoreOffline,
+    StoreUnavailable,
+)
 from memoryd.lead import read_text
 from memoryd.model import Memory
 from memoryd.offline import QueuedWrite, QueueFile, SharedStore, note_queued, queue_full
@@ -26,7 +34,9 @@ from memoryd.ports import Record
 
 log = structlog.get_logger()
 T = TypeVar("T")
-BATCH = 50  # writes that are sent between two looks at what other daemons did
+GROUP = 32  # writes that are sent at once
+SEND_SECONDS = 1.0  # until the next look at what other daemons did
+MAX_MEMORIES = 128  # that they write together, unless it is one write
 MAX_CONFLICTS = 5  # times that a write is resolved again
 MAX_REFUSALS = 5  # times that the server may refuse a write before it is rejected
 
@@ -52,21 +62,41 @@ class OfflineQueue:
         self._latest: dict[str, Record | None] = {}
         self._changing = anyio.Lock()  # of the file
         self._refusals = 0  # of the first write, in a row
+        self._single = 0  # writes to send one by one: the server refused one of them
+        self._stopped: anyio.Event | None = (
+            None  # set when sending ends; None while nothing is sent
+        )
         self._known: Callable[[str], Memory | None] = lambda id: None  # what this daemon shows
         self._reads: Reads = lambda memory: memory.content
-        self.is_away: Callable[[], bool] = lambda: False  # the server is known to be so
+        self._away = anyio.Event()  # set while the server is known to be away
         self._index_latest()
 
-    def attach(self, parts: Parts, is_away: Callable[[], bool]) -> None:
-        """Show what is queued from a former run. `is_away`: whether the server is known to be."""
+    def attach(self, parts: Parts) -> None:
+        """Show what is queued from a former run."""
         self._known = lambda id: parts.index.get(id)
         self._reads = lambda memory: read_text(memory, parts.search.lead_fields)
-        self.is_away = is_away
         for id, record in self._latest.items():
             if record is not None:
                 parts.index.put(record)
             else:
                 parts.index.remove(id)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the server is known to be away."""
+        return self._away.is_set()
+
+    def set_away(self, away: bool) -> None:
+        """Note whether the server is known to be away."""
+        if away:
+            self._away.set()
+        elif self._away.is_set():
+            self._away = anyio.Event()
+
+    async def fail_when_away(self) -> None:
+        """Raise StoreOffline as soon as the server is known to be away."""
+        await self._away.wait()
+        raise StoreOffline("The Chroma server cannot be reached: it has not answered.")
 
     def __len__(self) -> int:
         return len(self._writes)
@@ -101,45 +131,87 @@ class OfflineQueue:
         note_queued(write.ids)
 
     async def send(self) -> set[str]:
-        """Send some of the writes; ids of memories that must be read again. Raises StoreError while
-        the server cannot be used; then the rest waits."""
+        """Send writes for about `SEND_SECONDS`; ids of memories that must be read again. Raises
+        StoreError while the server cannot be used; then the rest waits."""
+        if not self._writes:
+            return set()
         different: set[str] = set()
-        sent = 0
-        while self._writes and sent < BATCH:
-            different |= await self._send_first()
-            sent += 1
-        async with self._changing:
-            if sent and not self._writes:
-                await self._on_file(self._file.replace, [])  # which removes all texts
-        if sent:
-            log.info("queue_sent", writes=sent, left=len(self._writes))
+        before, until = len(self._writes), anyio.current_time() + SEND_SECONDS
+        if self._stopped is None:
+            self._stopped = anyio.Event()
+        try:
+            is_time = True
+            while self._writes and is_time:
+                different |= await self._send_group()
+                is_time = anyio.current_time() < until
+            async with self._changing:
+                if not self._writes:
+                    await self._on_file(self._file.replace, [])  # which removes all texts
+        except BaseException:
+            self._stop_waiting()
+            raise
+        if not self._writes:
+            self._stop_waiting()
+        log.info("queue_sent", before=before, left=len(self._writes))
         return different
 
-    async def _send_first(self) -> set[str]:
+    async def wait_until_sent(self, seconds: float) -> None:
+        """Wait, at most so long, while writes are being sent."""
+        if self._stopped is not None:
+            with anyio.move_on_after(seconds):
+                await self._stopped.wait()
+
+    def _stop_waiting(self) -> None:
+        if self._stopped is not None:
+            self._stopped.set()
+        self._stopped = None
+
+    async def _send_group(self) -> set[str]:
         async with self._changing:
-            write = self._writes[0]
-            await self._on_file(self._file.mark_sending, write.number)
-            self._writes[0] = replace(write, was_sent=True)
+            group = self._next_group()
+            await self._on_file(self._file.mark_sending, group[0].number, group[-1].number)
+            self._writes[: len(group)] = [replace(write, was_sent=True) for write in group]
         try:
-            different = await self._send_write(write)
-        except (StoreUnavailable, StoreConflict):
+            different = await self._send_writes(group)
+        except StoreUnavailable:
             raise
         except MemorydError as exc:
-            self._refusals += 1
-            if self._refusals < MAX_REFUSALS:
-                raise
-            await self._reject(write, exc.message)
-            different = set(write.ids)
-        self._refusals = 0
+            if len(group) > 1:
+                self._single = len(group)
+                return set()
+            different = await self._refused(group[0], exc)
+        self._refusals, self._single = 0, max(0, self._single - 1)
         async with self._changing:
-            del self._writes[0]
+            del self._writes[: len(group)]
             self._index_latest()
         return different
 
-    async def _send_write(self, write: QueuedWrite) -> set[str]:
-        """Bring a write to the server by the rules of `merge`."""
+    def _next_group(self) -> list[QueuedWrite]:
+        """The first writes, up to one of a memory that another one of them writes, too."""
+        group, ids = self._writes[:1], set(self._writes[0].ids)
+        for write in self._writes[1 : 1 if self._single else GROUP]:
+            if not ids.isdisjoint(write.ids) or len(ids) + len(write.ids) > MAX_MEMORIES:
+                break
+            group.append(write)
+            ids.update(write.ids)
+        return group
+
+    async def _refused(self, write: QueuedWrite, exc: MemorydError) -> set[str]:
+        """Raise the error, or reject a write that was refused too often."""
+        if isinstance(exc, StoreConflict):
+            raise exc
+        self._refusals += 1
+        if self._refusals < MAX_REFUSALS:
+            raise exc
+        await self._reject(write, exc.message)
+        return set(write.ids)
+
+    async def _send_writes(self, group: Sequence[QueuedWrite]) -> set[str]:
+        """Bring writes to the server by the rules of `merge`; ids of those that must be read
+        again."""
         for left in reversed(range(MAX_CONFLICTS)):
-            outcomes = await self._resolved(write)
+            resolved = await self._resolved(group)
+            outcomes = [outcome for _, outcomes in resolved for outcome in outcomes.values()]
             records = [outcome.send for outcome in outcomes if outcome.send is not None]
             try:
                 if records:
@@ -148,30 +220,39 @@ class OfflineQueue:
             except StoreConflict:
                 if not left:
                     raise
-        if write.deleted:
-            await self._store.delete(write.deleted)
-        if any(outcome.is_rejected for outcome in outcomes):
-            await self._reject(write, "Another daemon forgot the memory that it replaces.")
-        pairs = zip(write.records, outcomes, strict=True)
-        return {record.memory.id for record, outcome in pairs if outcome.is_other}
+        if deleted := [id for write in group for id in write.deleted]:
+            await self._store.delete(deleted)
+        for write, found in resolved:
+            if any(outcome.is_rejected for outcome in found.values()):
+                await self._reject(write, "Another daemon forgot the memory that it replaces.")
+        return {id for _, found in resolved for id, outcome in found.items() if outcome.is_other}
 
-    async def _resolved(self, write: QueuedWrite) -> list[Outcome]:
-        if not write.records:
-            return []
-        ids = [record.memory.id for record in write.records]
-        present = {record.memory.id: record for record in await self._store.get(ids)}
-        noted = await self._store.noted([id for id in ids if id not in present])
+    async def _resolved(
+        self, group: Sequence[QueuedWrite]
+    ) -> list[tuple[QueuedWrite, dict[str, Outcome]]]:
+        """Each write with what to do with its memories, by id."""
+        ids = [record.memory.id for write in group for record in write.records]
+        found = await self._store.get(ids) if ids else []
+        present = {record.memory.id: record for record in found}
+        absent = [id for id in ids if id not in present]
+        noted = await self._store.noted(absent) if absent else ()
         return [
-            resolve(
-                record,
-                base,
-                present.get(record.memory.id),
-                self._reads,
-                is_store=write.is_store,
-                was_sent=write.was_sent,
-                is_noted=record.memory.id in noted,
+            (
+                write,
+                {
+                    record.memory.id: resolve(
+                        record,
+                        base,
+                        present.get(record.memory.id),
+                        self._reads,
+                        is_store=write.is_store,
+                        was_sent=write.was_sent,
+                        is_noted=record.memory.id in noted,
+                    )
+                    for record, base in zip(write.records, write.bases, strict=True)
+                },
             )
-            for record, base in zip(write.records, write.bases, strict=True)
+            for write in group
         ]
 
     async def _reject(self, write: QueuedWrite, why: str) -> None:

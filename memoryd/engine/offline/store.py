@@ -11,8 +11,10 @@ from memoryd.errors import StoreOffline
 from memoryd.fair import CALLER
 from memoryd.offline import QueuedWrite, SharedStore, is_storing
 from memoryd.ports import Record
+from memoryd.tasks import task_group
 
 T = TypeVar("T")
+SENDING_WAIT = 2.0  # seconds that a write waits for those before it while these are being sent
 KeepsHere = Callable[[Sequence[Record], Sequence[str]], bool]
 
 
@@ -22,8 +24,9 @@ def _keeps_nothing(records: Sequence[Record], ids: Sequence[str]) -> bool:
 
 class QueueingStore:
     """See `memoryd.ports.Store`. Once something is queued, what follows is queued behind it, so
-    that the order stays. Only what a client asked for is queued: work of the daemon itself, such
-    as a sweep, is refused and done later."""
+    that the order stays. While the queue is being sent a write waits a moment for its end first,
+    so that callers do not add to it faster than it is sent. Only what a client asked for is queued:
+    work of the daemon itself, such as a sweep, is refused and done later."""
 
     def __init__(
         self, store: SharedStore, queue: OfflineQueue, keeps_here: KeepsHere = _keeps_nothing
@@ -75,12 +78,23 @@ class QueueingStore:
         may_queue = queue.accepts and CALLER.get() is not None
         if queue and not may_queue:
             raise StoreOffline("The Chroma server has not got all earlier writes yet.")
-        if not queue and not (may_queue and queue.is_away()):
+        if queue:
+            await queue.wait_until_sent(SENDING_WAIT)
+        if not queue and not (may_queue and queue.is_away):
             try:
-                return await send()
+                return await (self._send_or_fail(send) if may_queue else send())
             except StoreOffline:
                 if not may_queue:
                     raise
                 write = replace(write, was_sent=True)
         await queue.add(write)
         return queued
+
+    async def _send_or_fail(self, send: Callable[[], Awaitable[T]]) -> T:
+        """What `send` returns. Raises StoreOffline if the server is found to be away meanwhile,
+        though it may get the write later: a server that hangs keeps a caller for its time limit."""
+        async with task_group() as tasks:
+            tasks.start_soon(self._queue.fail_when_away)
+            answer = await send()
+            tasks.cancel_scope.cancel()
+        return answer

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
 from memoryd.adapters.offline_file import LocalQueueFile
+from memoryd.engine.offline import queue
 from memoryd.engine.offline.queue import MAX_REFUSALS, OfflineQueue
 from memoryd.engine.offline.store import QueueingStore
 from memoryd.errors import MemorydError, StoreError, StoreOffline
@@ -25,12 +28,20 @@ class FailingStore(RamStore):
     error: MemorydError | None = None
     does_it_first = False
     deleted: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()  # ids of memories that cannot be written
+    held: anyio.Event | None = None  # until it is set, writes wait
+    commits = 0
 
     async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
+        if not self.refused.isdisjoint(record.memory.id for record in records):
+            raise StoreError("The server says no to this one.")
+        self.commits += 1
         for record in records:
             await self.put(record, new=new)
 
     async def put(self, record: Record, *, new: bool = False) -> None:
+        if self.held is not None:
+            await self.held.wait()
         if self.error is None or self.does_it_first:
             await super().put(record, new=new)
         if self.error is not None:
@@ -187,3 +198,107 @@ async def test_an_error_of_the_disk_is_told(setup: Setup) -> None:
         await setup.store.put(record("a"), new=True)
     assert caught.value.code == "offline_queue_unwritable"
     assert not setup.queue
+
+
+async def test_writes_of_different_memories_are_sent_together(setup: Setup) -> None:
+    """A server that takes writes one by one would be slower than the callers who add to them."""
+    setup.open(limit=100)
+    setup.inner.error = AWAY
+    for number in range(40):
+        await setup.store.put(record(f"{number:02}"), new=True)
+    setup.inner.error = None
+    setup.inner.commits = 0
+    await setup.queue.send()
+    assert len(setup.inner.records) == 40
+    assert setup.inner.commits == 2
+    assert not setup.queue
+
+
+async def test_writes_of_one_memory_are_sent_in_order(setup: Setup) -> None:
+    setup.inner.error = AWAY
+    await setup.store.put(record("a", "first"), new=True)
+    await setup.store.put(record("b"), new=True)
+    await setup.store.put(replace(record("a", "second", revision=8), replaces=7))
+    await setup.store.delete(["b".ljust(20, "0")])
+    setup.inner.error = None
+    await setup.queue.send()
+    assert [one.memory.content for one in setup.inner.records.values()] == ["second"]
+
+
+async def test_a_refused_write_does_not_hold_up_those_it_was_sent_with(setup: Setup) -> None:
+    setup.inner.error = AWAY
+    for id in "abc":
+        await setup.store.put(record(id), new=True)
+    setup.inner.error = None
+    setup.inner.refused = frozenset({"b".ljust(20, "0")})
+    for _ in range(MAX_REFUSALS - 1):
+        with pytest.raises(StoreError):
+            await setup.queue.send()
+    await setup.queue.send()
+    assert [id[0] for id in setup.inner.records] == ["a", "c"]
+    state = setup.queue.state()
+    assert (state["queued"], state["rejected"]) == (0, 1)
+
+
+async def test_after_a_kill_all_that_was_being_sent_counts_as_sent(setup: Setup) -> None:
+    """It arrived, and another daemon forgot one of the memories."""
+    setup.inner.error = AWAY
+    for id in "ab":
+        await setup.store.put(record(id), new=True)
+    setup.inner.does_it_first = True
+    with pytest.raises(StoreOffline):
+        await setup.queue.send()
+    setup.inner.error = None
+    gone = "a".ljust(20, "0")
+    setup.inner.records.pop(gone)
+    setup.inner.deleted = frozenset({gone})
+    setup.open()
+    assert await setup.queue.send() == {gone}
+    assert [id[0] for id in setup.inner.records] == ["b"]
+
+
+async def test_a_write_waits_for_the_queue_while_that_is_being_sent(setup: Setup) -> None:
+    setup.inner.error = AWAY
+    await setup.store.put(record("a"), new=True)
+    setup.inner.error, setup.inner.held = None, anyio.Event()
+    with noting_queued() as queued, anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(setup.queue.send)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(setup.store.put, record("b"))
+            await anyio.wait_all_tasks_blocked()
+            assert not setup.inner.records
+            setup.inner.held.set()
+    assert [id[0] for id in setup.inner.records] == ["a", "b"]
+    assert not queued
+
+
+async def test_a_write_to_a_server_that_hangs_is_queued_when_that_is_known(setup: Setup) -> None:
+    """And done once, though the server does it when it goes on."""
+    setup.inner.held = anyio.Event()
+    with noting_queued() as queued, anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(setup.store.put, record("a"), new=True))
+            await anyio.wait_all_tasks_blocked()
+            assert not setup.queue
+            setup.queue.set_away(True)
+    assert queued == ["a".ljust(20, "0")]
+    assert not setup.inner.records
+    setup.inner.held.set()
+    await setup.inner.put(record("a"), new=True)
+    setup.queue.set_away(False)
+    commits = setup.inner.commits
+    await setup.queue.send()
+    assert setup.inner.commits == commits
+    assert not setup.queue
+
+
+async def test_the_file_is_removed_with_the_last_write_however_long_that_took(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "SEND_SECONDS", 0.0)
+    setup.inner.error = AWAY
+    await setup.store.put(record("a"), new=True)
+    setup.inner.error = None
+    await setup.queue.send()
+    assert not (setup.folder / "offline.queue").exists()
