@@ -330,10 +330,23 @@ class Changes:
     revisions: Mapping[str, int]  # by id, of memories that were written
     noted: frozenset[str]  # ids of memories that were deleted, or whose write took long
     clock: int  # the highest of all
+    has_more: bool = False  # it is one page of several
+
+    def with_page(self, page: Changes) -> Changes:
+        """These changes and those of the next page."""
+        revisions = {**self.revisions, **page.revisions}
+        return Changes(revisions, self.noted | page.noted, max(self.clock, page.clock))
 
 
 class ChangeFeed(Protocol):
     """What other daemons do to a store that several share. Every method may raise StoreOffline."""
+
+    @property
+    def listed_clock(self) -> int | None:
+        """The highest clock before `Store.revisions` listed all memories; None if it has not."""
+
+    async def clock(self) -> int:
+        """The highest clock of all writes."""
 
     async def changes(self, since: int) -> Changes:
         """What was written with a clock higher than `since`, by any daemon."""

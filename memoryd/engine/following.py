@@ -69,6 +69,10 @@ class Following:
         self._last_poll: float | None = None
         self._next_comparison = self._next_sweep = 0.0
         self._comparing_again = WINDOW  # seconds from the next comparison to the one after it
+        if feed.listed_clock is not None:  # the index has been compared when it was loaded
+            self._last_poll = now = parts.monotonic()
+            self._seen.append((now, feed.listed_clock))
+            self._next_comparison, self._comparing_again = now + WINDOW, COMPARE
         self._repeated: Repeated = {}
         self._trouble, self._failing_since = "", 0.0
         parts.catch_up, parts.store_trouble = self._catch_up_if_possible, self._told_trouble
@@ -157,6 +161,10 @@ class Following:
         if paused or self._trouble:
             # Once more after the window: what is under way now is in the store then.
             self._next_comparison, self._comparing_again = began, WINDOW
+        if not self._seen:  # the index was loaded without the server
+            clock = await self._feed.clock()
+            await self._compare_all(polls=False)
+            self._seen.append((began, clock))
         found = await self._changes(self._since(began))
         revision = self._parts.index.revision
         ids = {id for id, number in found.revisions.items() if revision(id) != number}
@@ -179,10 +187,10 @@ class Following:
             await self._feed.check()
 
     def _since(self, now: float) -> int:
-        """The highest clock that was known `WINDOW` seconds ago, or when the first poll began."""
+        """The highest clock that was known `WINDOW` seconds ago, or when the index was loaded."""
         while len(self._seen) > 1 and self._seen[1][0] <= now - WINDOW:
             self._seen.popleft()
-        return self._seen[0][1] if self._seen else 0
+        return self._seen[0][1]
 
     async def _compare_if_due(self) -> None:
         if (began := self._parts.monotonic()) >= self._next_comparison:
@@ -194,8 +202,9 @@ class Following:
                 self._next_comparison, self._comparing_again = began, again
                 raise
 
-    async def _compare_all(self) -> None:
-        """Compare all memories of the store with the index."""
+    async def _compare_all(self, *, polls: bool = True) -> None:
+        """Compare all memories of the store with the index. `polls`: also poll when it is time for
+        that; not from a poll."""
         index, offset = self._parts.index, 0
         left = set(index.ids())
         changed: set[str] = set()
@@ -203,12 +212,14 @@ class Following:
             offset += len(page)
             left.difference_update(page)
             changed |= {id for id, number in page.items() if index.revision(id) != number}
-            await self._catch_up_in_time()
+            if polls:
+                await self._catch_up_in_time()
         # One that the listing left out is read, too, and stays if it is there.
         waiting = sorted(changed | left)
         for start in range(0, len(waiting), BATCH):
             await self._read_again(waiting[start : start + BATCH])
-            await self._catch_up_in_time()
+            if polls:
+                await self._catch_up_in_time()
 
     async def _catch_up_in_time(self) -> None:
         """Poll if it is time for that."""

@@ -31,7 +31,11 @@ class Feed:
         self.error: StoreOffline | None = None
         self.hangs = self.listing_hangs = False
         self.polls = 0
+        self.listed_clock: int | None = 0
         self.go_on = anyio.Event()
+
+    async def clock(self) -> int:
+        return 0
 
     async def changes(self, since: int) -> Changes:
         self.polls += 1

@@ -55,6 +55,7 @@ class PrivateAndShared:
         self._doubles: set[str] = set()  # private ones that the server may have, too
         self._is_read = False  # all of it, once: moves that were interrupted are finished
         self._loaded: dict[str, int] = {}  # revisions of the private memories when it was opened
+        self.listed_clock: int | None = None
         self._listed = math.inf  # private memories before those of the server, in `listing`
 
     async def load(self) -> None:
@@ -193,12 +194,13 @@ class PrivateAndShared:
         scan does."""
         here, self._loaded = self._loaded, {}
         try:
+            clock = await self._server.store.clock()
             there = await _listed(self._server.store)
             await self._settle_all(there)
         except StoreUnavailable as exc:
             log.warning("server_not_read", code=exc.code)
             return Revisions(here, is_whole=False)
-        self._is_read = True
+        self._is_read, self.listed_clock = True, clock
         return Revisions(there | {id: number for id, number in here.items() if id in self._ids})
 
     async def scan(self) -> AsyncIterator[list[Record]]:
@@ -244,6 +246,9 @@ class PrivateAndShared:
 
     async def count(self) -> int:
         return await self.private.count() + await self._server.store.count()
+
+    async def clock(self) -> int:
+        return await self._server.store.clock()
 
     async def changes(self, since: int) -> Changes:
         return await self._server.store.changes(since)

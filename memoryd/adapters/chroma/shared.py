@@ -40,7 +40,9 @@ class SharedCollection(Collection):
     """The operations of a collection, safe beside other daemons, and what those have changed."""
 
     OPERATIONS: ClassVar = (
-        Collection.OPERATIONS | {"changes", "noted", "sweep_notes"} | RemoteQueries.OPERATIONS
+        Collection.OPERATIONS
+        | {"changes", "clock", "noted", "sweep_notes"}
+        | RemoteQueries.OPERATIONS
     )
     is_shared: ClassVar = True
 
@@ -82,18 +84,26 @@ class SharedCollection(Collection):
             self._note(noted)
         return existed
 
-    def changes(self, since: int) -> Changes:
-        """What has a clock higher than `since`."""
-        where, include = {rows.CLOCK: {"$gt": since}}, ["metadatas"]
-        noted = self._notes.get(where=where, include=include)
-        found = self._chroma.get(where=self._shown(where), include=include)
+    def changes(self, since: int, page: int = 0) -> Changes:
+        """What has a clock higher than `since`: a page of it, because an answer with all rows of a
+        large collection takes longer than a request may."""
+        where: dict[str, Any] = {rows.CLOCK: {"$gt": since}}
+        part: Any = {"offset": page * PAGE, "limit": PAGE, "include": ["metadatas"]}
+        noted = self._notes.get(where=where, **part)
+        found = self._chroma.get(where=self._shown(where), **part)
         clocks = [int(meta[rows.CLOCK]) for meta in (*noted["metadatas"], *found["metadatas"])]
         self._clock = max([self._clock, *clocks])
         revisions = {
             id: int(meta.get(rows.REVISION, 0))
             for id, meta in zip(found["ids"], found["metadatas"], strict=True)
         }
-        return Changes(revisions, frozenset(noted["ids"]), max([since, *clocks]))
+        more = PAGE in (len(noted["ids"]), len(found["ids"]))
+        return Changes(revisions, frozenset(noted["ids"]), max([since, *clocks]), more)
+
+    def clock(self) -> int:
+        """The highest clock, also of memories that the user does not see."""
+        self._clock = max(map(self._highest_clock, (self._chroma, self._notes)))
+        return self._clock
 
     def row_count(self) -> int:
         """How many rows there are, without those of memories that the user does not see."""
@@ -175,8 +185,7 @@ class SharedCollection(Collection):
         return found
 
     def _next_clock(self) -> int:
-        """One more than the highest clock, also of memories that the user does not see."""
-        self._clock = max(map(self._highest_clock, (self._chroma, self._notes))) + 1
+        self._clock = self.clock() + 1
         return self._clock
 
     def _highest_clock(self, chroma: Any) -> int:

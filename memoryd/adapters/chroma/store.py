@@ -121,8 +121,17 @@ class ChromaStore:
             yield await self.get(list(page))
 
     async def changes(self, since: int) -> Changes:
-        """See `memoryd.ports.ChangeFeed`, also for the next two."""
+        """See `memoryd.ports.ChangeFeed`, also for the next three."""
         found: Changes = await self._worker.call("changes", since)
+        page, last = 0, found
+        while last.has_more:
+            page += 1
+            last = await self._worker.call("changes", since, page)
+            found = found.with_page(last)
+        return found
+
+    async def clock(self) -> int:
+        found: int = await self._worker.call("clock")
         return found
 
     async def listing(self, offset: int) -> Mapping[str, int] | None:

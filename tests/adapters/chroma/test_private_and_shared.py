@@ -206,3 +206,40 @@ async def test_without_the_server_only_private_memories_are_read_and_written(
         status = await store.status()
         assert (status["server"], "error" in status) == (None, True)
         monkeypatch.undo()
+
+
+async def test_more_changes_than_an_answer_may_hold_are_read_in_pages(both: Both) -> None:
+    async with both() as store:
+        new = [
+            replace(
+                version(number, "team"),
+                memory=replace(version(number, "team").memory, id=f"m{number}"),
+                passages=version(number, "team").passages[:1],
+            )
+            for number in range(1, 2201)
+        ]
+        await store.put_all(new, new=True)
+        await store.delete([f"m{number}" for number in range(1, 1101)])
+        found = await store.changes(0)
+        assert len(found.revisions) == 1100
+        assert len(found.noted) == 1100
+        assert not found.has_more
+        assert found.clock == await store.clock()
+        assert (await store.changes(found.clock)).revisions == {}
+
+
+async def test_what_is_there_is_told_as_of_a_clock(both: Both) -> None:
+    """So that what is written afterwards is news. Without the server there is no clock."""
+    async with both() as store:
+        await store.put(version(1, "team"), new=True)
+        known = await store.revisions()
+        assert known is not None
+        assert (dict(known.by_id), known.is_whole) == ({"a": 1}, True)
+        assert store.listed_clock is not None
+        await store.put(version(2, "team", replaces=1))
+        assert (await store.changes(store.listed_clock)).revisions == {"a": 2}
+    async with both() as store:
+        store._server._store = None
+        known = await store.revisions()
+        assert known is not None
+        assert (dict(known.by_id), known.is_whole, store.listed_clock) == ({}, False, None)
