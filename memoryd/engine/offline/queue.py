@@ -1,11 +1,11 @@
 """The queue of writes for a Chroma server that cannot be reached (`store.offline: queue`).
 
 A write is acknowledged when it is in the file. Writes are sent in order when the server is back, in
-groups: a group costs about as much as one write, and callers add writes faster than the server
-takes them one by one, so that a queue of seconds would last for minutes. The writes of a group are
-of different memories. Before each group the file notes that it may reach the server, and that those
-before it have: so after a kill one group at most is sent again. That does no harm: a write that the
-server has is recognised by its revision.
+groups of writes of different memories: a group costs about as much as one write, and callers add
+writes faster than the server takes them one by one, so that after an outage of seconds a queue
+would last for minutes. Before each group the file notes that it may reach the server, and that
+those before it have: so after a kill one group at most is sent again. That does no harm: a write
+that the server has is recognised by its revision.
 """
 
 from __future__ import annotations
