@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 PASSAGES = "passages"
 GZIP_MAGIC = b"\x1f\x8b"
+BEGINNING = b'{"memoryd": "export"'  # of a file that is not compressed
 MAX_LINE_BYTES = 64 << 20  # a memory with all its vectors is far below
 NEEDED: dict[str, type | tuple[type, ...]] = {
     "id": str,
@@ -95,6 +96,15 @@ def open_export(path: Path) -> Iterator[IO[bytes]]:
         raise _unreadable(str(path), exc) from exc
     with raw:
         yield raw
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file begins as `Writer` begins one; false for compressed and unreadable ones."""
+    try:
+        with open_export(path) as file:
+            return file.read(len(BEGINNING)) == BEGINNING
+    except InvalidInput:
+        return False
 
 
 @contextmanager

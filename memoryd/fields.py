@@ -246,6 +246,8 @@ def texts_of(memory: Memory, key: str) -> list[str]:
 
 def words_of(memory: Memory) -> str:
     """The values of all fields that count as words of the memory."""
+    if memory.name is None and not memory.metadata:
+        return ""
     return "\n".join(text for key in WORDS for text in texts_of(memory, key))
 
 
@@ -306,6 +308,8 @@ def ids_of(memory: Memory, key: str) -> list[str]:
 
 def related_ids(memory: Memory) -> set[str]:
     """Every id in one of its relations, `superseded_by` included."""
+    if not memory.metadata:
+        return set()
     return {id for key in (*RELATIONS, SUPERSEDED_BY) for id in ids_of(memory, key)}
 
 

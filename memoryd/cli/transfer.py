@@ -32,7 +32,7 @@ from memoryd.cli.progress import Progress
 from memoryd.cli.store import require_store
 from memoryd.client.owner import ExportPage, ImportResult, OwnerClient
 from memoryd.errors import InvalidInput, MemorydError
-from memoryd.export_file import PASSAGES, Header, Writer, open_export
+from memoryd.export_file import PASSAGES, Header, Writer, is_export, open_export
 from memoryd.formats import IMPORT_FORMATS, claude_md, markdown
 from memoryd.formats.json_file import JsonWriter
 from memoryd.formats.source import Source
@@ -40,7 +40,7 @@ from memoryd.imports.in_flight import in_flight
 from memoryd.imports.report import OUTCOMES, Preview, why
 
 Batch = list[tuple[int, dict[str, Any]]]  # numbers of lines, and memories
-BATCH_MEMORIES, BATCH_BYTES = 64, 256_000  # of one call; the daemon limits the size of a message
+BATCH_MEMORIES, BATCH_BYTES = 256, 256_000  # of one call; the daemon limits the size of a message
 MAX_REPORTED = 20  # lines that are reported one by one
 BATCH_TIMEOUT = 600.0  # seconds for a batch: long texts have many passages to embed
 LONG_BLOCK = 8_192  # bytes of facts in a CLAUDE.md from which a note says so
@@ -227,7 +227,7 @@ def import_memories(options: argparse.Namespace) -> int:
             code="usage",
             hint="Run: memoryd import PATH, or: memoryd import --chroma DIR",
         )
-    if options.file != "-" and options.format not in IMPORT_FORMATS:
+    if _may_be_of_another_program(options):
         from memoryd.cli.imports import import_product
 
         if (code := import_product(options)) is not None:
@@ -255,6 +255,14 @@ def import_memories(options: argparse.Namespace) -> int:
     else:
         _tell(report, "Memory" if source.format == "json" else "Line")
     return 1 if report.counts["refused"] else 0
+
+
+def _may_be_of_another_program(options: argparse.Namespace) -> bool:
+    """Whether a reader of another program's files must be asked. Importing all of them takes longer
+    than to look at how an export begins."""
+    if options.file == "-" or options.format in IMPORT_FORMATS:
+        return False
+    return options.format is not None or not is_export(Path(options.file))
 
 
 def _show(source: Source, *, as_json: bool) -> int:

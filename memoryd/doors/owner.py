@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+import anyio.lowlevel
 import numpy as np
 
 from memoryd.doors import render
@@ -22,6 +23,7 @@ from memoryd.doors.manage import (
     with_filters,
 )
 from memoryd.engine import checks
+from memoryd.engine.bulk_import import BURST
 from memoryd.engine.engine import Engine
 from memoryd.engine.mirror.edits import Edit
 from memoryd.engine.takeover import Taken, foreign_row
@@ -32,7 +34,7 @@ from memoryd.ports import Backup, Passage, Record
 from memoryd.sanitize import as_data
 
 Arguments = dict[str, Any]
-IMPORT_BATCH = 100  # memories of one call
+IMPORT_BATCH = 256  # memories of one call
 MOVE_BATCH = 2000  # memories that one call moves to another project
 LENGTH_TOLERANCE = 1e-3  # of a unit vector
 SELECTION = {"memory_type", "session_id", "metadata", "since", "until", "older_than", "pinned"}
@@ -102,6 +104,8 @@ async def import_memories(engine: Engine, given: Arguments, *, unasked: bool = F
             records[place] = record_from(fields, given.get("model"), engine, trust_vectors=trust)
         except InvalidInput as exc:
             outcomes[place] = _arrival_facts(exc)
+        if (place + 1) % BURST == 0:
+            await anyio.lowlevel.checkpoint()
     arrived = await engine.import_memories(records.values(), overwrite=overwrite, unasked=unasked)
     for place, one in zip(records, arrived, strict=True):
         outcomes[place] = _arrival_facts(one)

@@ -25,6 +25,7 @@ from memoryd.ports import Record
 SUPERSEDING = "2~supersedes"  # a lock, taken after names and before ids
 AT_ONCE = 50  # memories that are cleaned in one commit
 EDGES = (*RELATIONS, SUPERSEDED_BY)
+EDGE_KEYS = frozenset(EDGES)
 
 
 def changed_ids(before: Memory | None, after: Memory) -> set[str]:
@@ -33,7 +34,7 @@ def changed_ids(before: Memory | None, after: Memory) -> set[str]:
 
 
 def _edges(memory: Memory | None) -> set[tuple[str, str]]:
-    if memory is None:
+    if memory is None or EDGE_KEYS.isdisjoint(memory.metadata):
         return set()
     return {(key, id) for key in EDGES for id in ids_of(memory, key)}
 
@@ -161,8 +162,10 @@ async def clean(parts: Parts, ids: Iterable[str]) -> None:
 def with_superseding(index: Index, memory: Memory) -> Memory:
     """An imported memory with `superseded_by` as the index has it: the file may know of memories
     that are not here, and not of others that are."""
-    memory = _changed(memory, SUPERSEDES, remove={memory.id})
     known = index.relations.superseding(memory.id)
+    if not known and EDGE_KEYS.isdisjoint(memory.metadata):
+        return memory
+    memory = _changed(memory, SUPERSEDES, remove={memory.id})
     metadata = {key: value for key, value in memory.metadata.items() if key != SUPERSEDED_BY}
     return replace(memory, metadata=metadata | ({SUPERSEDED_BY: known} if known else {}))
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+import anyio.lowlevel
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine import checks
-from memoryd.engine.bulk_import import BulkImports
+from memoryd.engine.bulk_import import BURST, BulkImports
 from memoryd.engine.index.index import Index
 from memoryd.engine.parts import Parts
 from memoryd.engine.transfer import Arrival, memory_from
@@ -135,6 +136,8 @@ class Takeover:
                 arriving[place] = self._arriving(row)
             except InvalidInput as exc:
                 taken[place] = Taken(row.id, REFUSED, error=exc)
+            if (place + 1) % BURST == 0:
+                await anyio.lowlevel.checkpoint()
         await self._reuse_vectors(list(arriving.values()))
         outcomes = await self._imports.import_memories(
             [Record(one.memory, one.passages) for one in arriving.values()],

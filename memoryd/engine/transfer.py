@@ -109,7 +109,7 @@ class Imports:
         known = with_superseding(self._parts.index, memory)
         rivals = self._rivals(memory, foreign, now)
         found = _judged(known, rivals, overwrite)
-        is_alone = found.outcome is Outcome.ADDED and known == memory
+        is_alone = found.outcome is Outcome.ADDED and (known is memory or known == memory)
         return found, is_alone and self._involved(memory, rivals) == {memory.id}
 
     async def known_facts(self) -> set[str]:

@@ -14,7 +14,7 @@ from memoryd.tasks import task_group
 
 Batch = TypeVar("Batch")
 Answer = TypeVar("Answer")
-# Half of them are embedded together, sorted by length, while the others are written.
+# Some of them are embedded together, sorted by length, while earlier ones are written.
 IN_FLIGHT = 8
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from memoryd.fields import KIND, PROJECT
 from memoryd.imports.rows import Found, Row, Skipped
 
-BATCH_ROWS, BATCH_CHARS = 64, 256_000  # of one call; the daemon limits the size of a message
+BATCH_ROWS, BATCH_CHARS = 256, 256_000  # of one call; the daemon limits the size of a message
 OUTCOMES = ("added", "replaced", "known", "kept", "expired", "refused")
 COLUMNS = ("type", "kind", "project", "from", "to", "memories")
 NONE = "-"

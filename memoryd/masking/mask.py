@@ -20,6 +20,8 @@ from memoryd.sanitize import visible
 
 MARK = "[secret removed: "
 MARKER = MARK + "{}]"
+# Nearly every text has no hint or two: one pass over all of them, not one for each rule.
+RULE_HINTS = tuple(dict.fromkeys(hint for rule in RULES for hint in rule.hints))
 PASSES = 8  # masking one secret can reveal another; bounded, as an attacker could chain them
 
 
@@ -68,10 +70,11 @@ def mask_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
 
 def _masked(text: str, kinds: list[str]) -> str:
     folded = text.lower()
-    for rule in RULES:
-        if any(hint in folded for hint in rule.hints):
-            text = _apply(rule, text, kinds)
-    return _mask_named(text, kinds) if any(hint in folded for hint in HINTS) else text
+    if found := {hint for hint in RULE_HINTS if hint in folded}:
+        for rule in RULES:
+            if not found.isdisjoint(rule.hints):
+                text = _apply(rule, text, kinds)
+    return _mask_named(text, kinds) if [hint for hint in HINTS if hint in folded] else text
 
 
 def _mask_named(text: str, kinds: list[str]) -> str:

@@ -6,20 +6,46 @@ with blocking calls, the daemon on its event loop.
 
 from __future__ import annotations
 
+import copyreg
+import io
 import pickle
 import struct
+from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from memoryd.model import Memory
+from memoryd.ports import Passage, Record
 
 if TYPE_CHECKING:
     from anyio.streams.buffered import BufferedByteReceiveStream
 
+Reducer = Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
 HEADER = struct.Struct("!Q")  # the length of the body in bytes
+
+
+def _by_arguments(kind: type[Any]) -> Reducer:
+    values = attrgetter(*(field.name for field in fields(kind)))
+    return lambda one: (kind, values(one))
+
+
+# What a frame has most of. A frozen dataclass with slots is otherwise written and read field by
+# field in Python, which takes twice as long.
+REDUCERS: dict[type, Any] = {kind: _by_arguments(kind) for kind in (Memory, Passage, Record)}
+REDUCERS |= copyreg.dispatch_table
 
 
 def encode_frame(message: object) -> bytes:
     """Header and body in one piece. Raises whatever the pickling of the message's types raises."""
-    body = pickle.dumps(message, protocol=5)
-    return HEADER.pack(len(body)) + body
+    frame = io.BytesIO()
+    frame.write(bytes(HEADER.size))
+    pickler = pickle.Pickler(frame, protocol=5)
+    pickler.dispatch_table = REDUCERS
+    pickler.dump(message)
+    frame.seek(0)
+    frame.write(HEADER.pack(frame.getbuffer().nbytes - HEADER.size))
+    return frame.getvalue()
 
 
 def write_frame(stream: BinaryIO, message: object) -> None:

@@ -39,9 +39,12 @@ class SlotLookup:
         """The slots whose value in the column is this one, in order."""
         if not self._is_sorted:
             self._sort(column)
-        begin = int(np.searchsorted(self._values, value))
-        end = int(np.searchsorted(self._values, value, side="right"))
-        found = {*self._slots[begin:end].tolist(), *self._recent.get(value, ())}
+        begin = int(self._values.searchsorted(value))
+        if begin == len(self._values) or self._values[begin] != value:  # most are only asked for
+            found = set(self._recent.get(value, ()))
+        else:
+            end = int(self._values.searchsorted(value, side="right"))
+            found = {*self._slots[begin:end].tolist(), *self._recent.get(value, ())}
         return sorted(slot for slot in found if column[slot] == value)
 
     def _sort(self, column: NDArray[np.int64]) -> None:

@@ -63,7 +63,7 @@ class IndexTables:
             self._words.put(row, words)
         while rows[-1] >= len(self._spans):
             self._spans = np.concatenate([self._spans, np.zeros_like(self._spans)])
-        self._spans[rows] = spans
+        self._spans[rows[0] : rows[-1] + 1] = spans
         self._entries.put(slot, Entry(memory, rows, spans, record.revision))
         if not record.passages:
             self._pending.add(slot)

@@ -38,7 +38,7 @@ SHARED_SECONDS = 0.02  # of a batch of bulk work while others use the model
 ACTIVE = 5.0  # seconds since the last single text, until which others use the model
 # Characters in a batch of bulk work; the most while nobody else uses the model.
 MIN_BULK_CHARS, MAX_BULK_CHARS = 600, 4_000
-BULK_WINDOW = 256  # texts that are sorted by length together
+BULK_WINDOW = 512  # texts that are sorted by length together
 
 
 class VectorCache:
