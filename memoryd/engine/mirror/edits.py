@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from memoryd.engine.memories import Memories
@@ -51,6 +51,7 @@ class Edits:
         """Apply all changes; what was done. Applying them twice changes nothing more. `removals`
         false: nothing is forgotten, because the file may be incomplete."""
         done: list[Edit] = []
+        parsed = self._with_lost_comments(parsed, record)
         for entry, handle in _written(parsed):
             done += await self._entry(entry, handle, record)
         if removals:
@@ -104,6 +105,21 @@ class Edits:
         if len(missing) > max(1, len(version) // 2):
             return self.hold(record, ids)
         return [Edit("removed", id) for id in ids if await self._memories.forget(id)]
+
+    def _with_lost_comments(self, parsed: Parsed, record: MirrorRecord) -> Parsed:
+        """An item of this version that has lost its comment and nothing else gets it back."""
+        version = record.versions.get(parsed.version or "", {})
+        present = {entry.handle for entry in parsed.entries}
+        lost = {mark.check: handle for handle, mark in version.items() if handle not in present}
+        entries: list[Entry] = []
+        for entry in parsed.entries:
+            check = check_of(entry.text)
+            handle = lost.get(check) if entry.handle is None else None
+            if handle is not None and self.alive(version[handle].id):
+                del lost[check]
+                entry = replace(entry, handle=handle, check=check)
+            entries.append(entry)
+        return replace(parsed, entries=tuple(entries))
 
     def _meant(self, handle: str, record: MirrorRecord) -> Memory | None:
         """The memory that a handle names, unless it is gone or several could be meant."""

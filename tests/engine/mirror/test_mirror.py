@@ -220,6 +220,22 @@ async def test_a_line_without_its_comment_does_not_bring_a_forgotten_memory_back
     assert folder.items == ["One."]
 
 
+async def test_a_line_that_only_lost_its_comment_is_not_an_edit(
+    mirrored: Engine, folder: Folder
+) -> None:
+    kept = await mirrored.store("The parcel is under the stairs.", metadata={"place": "hall"})
+    await mirrored.store("One.")
+    await mirrored.mirror.sync()
+    line = next(line for line in folder.memory.split("\n") if "parcel" in line)
+    folder.edit(line, line.partition(" <!--")[0])
+    assert await mirrored.mirror.sync() == []
+    found = await mirrored.get(kept.memory.id)
+    assert found is not None
+    assert found.metadata == kept.memory.metadata
+    assert await facts(mirrored) == {"The parcel is under the stairs.", "One."}
+    assert line in folder.memory.split("\n")
+
+
 async def test_a_stale_file_does_not_bring_a_forgotten_memory_back(
     mirrored: Engine, folder: Folder
 ) -> None:
