@@ -13,7 +13,7 @@ from tests.daemons import Daemon, Lines
 def test_a_query_and_a_text_are_not_kept(daemon: Daemon) -> None:
     """The ids of what was stored and found are; a text is looked up only if it is asked for."""
     stored = daemon.tool("store_memory", content="the walrus reads maps", session_id="s-recent")
-    daemon.tool("search_memories", query="which walrus is it")
+    daemon.tool("search_memories", query="which walrus reads maps")
     found = daemon.tool(NAME)
     search, store = found["calls"][:2]
     assert (search["tool"], store["tool"]) == ("search_memories", "store_memory")
