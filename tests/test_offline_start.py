@@ -96,6 +96,23 @@ def test_it_serves_what_it_had_and_says_so(place: Place) -> None:
     assert b"the chapel" not in kept
 
 
+def test_a_server_that_hangs_does_not_hold_up_a_start(place: Place) -> None:
+    one = place.daemon("one")
+    one.tool("store_memory", content="the lighthouse is red", name="light")
+    one.stop()
+    assert place.server.process is not None
+    place.server.process.send_signal(signal.SIGSTOP)
+    try:
+        one.start()
+        assert texts(one) == {"light": "the lighthouse is red"}
+        assert any("cannot be reached" in warning for warning in warnings(one, "lighthouse"))
+    finally:
+        place.server.process.send_signal(signal.SIGCONT)
+    eventually(lambda: not one.status()["shared_store"]["trouble"], seconds=60)
+    one.tool("store_memory", content="the lighthouse is white", name="light")
+    assert texts(one) == {"light": "the lighthouse is white"}
+
+
 def test_what_is_forgotten_here_does_not_come_back(place: Place) -> None:
     """Private memories are known without the server, also after a kill."""
     one = place.daemon("one")

@@ -15,6 +15,8 @@ from memoryd.errors import MemorydError, StoreOffline, StoreUnavailable
 log = structlog.get_logger()
 RETRY, MAX_RETRY = 2.0, 30.0  # seconds until the next attempt to open the store; doubled each time
 CHECK_SECONDS = 1.0  # between two heartbeats of a server that is away
+SILENT_SECONDS = 10.0  # without an answer or a refusal, until a server counts as silent
+REFUSAL_SECONDS = 1.0  # in which a server, or its machine, refuses a connection
 OpenShared = Callable[[], AbstractAsyncContextManager[ChromaStore]]
 Answers = Callable[[], Awaitable[bool]]  # whether the server gives a sign of life
 
@@ -56,6 +58,7 @@ class Server:
         pause, started = RETRY, False
         while True:
             try:
+                await self._check_not_silent()
                 async with self._open() as self._store:
                     self._is_silent, self._has_heartbeat = False, await self._answers()
                     if not started:
@@ -74,6 +77,18 @@ class Server:
                 started = True
                 task_status.started()
             pause = await self._wait_to_retry(pause)
+
+    async def _check_not_silent(self) -> None:
+        """Raise StoreOffline if the server neither answers nor refuses: an attempt to open the
+        store would wait for minutes."""
+        first = asked = anyio.current_time()
+        while not await self._answers():
+            now = anyio.current_time()
+            if now - asked < REFUSAL_SECONDS:
+                return  # the attempt says why
+            if now - first >= SILENT_SECONDS:
+                raise StoreOffline("The Chroma server cannot be reached: it does not answer.")
+            asked = now
 
     async def _wait_to_retry(self, pause: float) -> float:
         """Wait until a server that is away answers again, and `pause` if it answers and cannot be

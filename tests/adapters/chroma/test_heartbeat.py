@@ -72,6 +72,35 @@ async def test_a_server_that_is_stopped_or_hangs_does_not_answer(
         assert not await answers(at(silent.getsockname()[1]))
 
 
+async def test_a_server_that_neither_answers_nor_refuses_is_not_asked_to_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a start would wait as long as the system tries to connect."""
+    monkeypatch.setattr(shared_server, "REFUSAL_SECONDS", 0.01)
+    monkeypatch.setattr(shared_server, "SILENT_SECONDS", 0.1)
+    attempts = 0
+
+    async def silent() -> bool:
+        await anyio.sleep(0.02)
+        return False
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[ChromaStore]:
+        nonlocal attempts
+        attempts += 1
+        raise AssertionError
+        yield
+
+    server = Server(opened, silent)
+    with anyio.fail_after(30):
+        async with task_group() as tasks:
+            await tasks.start(server.run)
+            with pytest.raises(StoreOffline, match="does not answer"):
+                _ = server.store
+            tasks.cancel_scope.cancel()
+    assert attempts == 0
+
+
 class Life:
     """A server whose signs of life a test decides on, and whose store opens only with them."""
 
