@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -174,8 +175,26 @@ class Reader:
         for server in servers.values():
             words = [server["command"], *server.get("args", [])]
             hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
-            said = self._start(words, json.dumps(hello) + "\n")
-            assert json.loads(said)["result"]["serverInfo"]["name"] == "memoryd"
+            answer = json.loads(self._asked(words, json.dumps(hello)))
+            assert answer["result"]["serverInfo"]["name"] == "memoryd"
+
+    def _asked(self, words: list[str], line: str) -> str:
+        """The line that a program answers with. Its input stays open until then, as that of a
+        client that stays: the first one waits while the daemon starts."""
+        pipe: Any = subprocess.PIPE
+        with subprocess.Popen(
+            words, stdin=pipe, stdout=pipe, text=True, env=self.env, cwd=self.scratch
+        ) as process:
+            late = threading.Timer(SECONDS, process.kill)
+            late.start()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(line, file=process.stdin, flush=True)
+            answer = process.stdout.readline()
+            process.stdin.close()
+            assert process.wait(SECONDS) == 0
+            late.cancel()
+        return answer
 
     def leave(self) -> None:
         self._start(["memoryd", "stop"])
