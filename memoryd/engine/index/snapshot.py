@@ -54,6 +54,7 @@ BUSY_SHARE = 20  # saving takes at most one in this many seconds
 RETRY = 600.0  # seconds after a failure such as a full disk
 MAX_AT_END = 20_000  # memories up to which a stop saves a snapshot
 END_LIMIT = 1.0  # seconds that a stop waits for it
+OUTAGE_END_LIMIT = 3.0  # the same if the next start may have nothing else
 GIVE_UP_WAIT = 0.5  # seconds for the thread to notice that it must give up
 
 
@@ -105,6 +106,7 @@ class Snapshots:
         self._file = snapshot_file
         self._about = _about(index, identity)
         self._min_memories = 0 if for_outages else MIN_MEMORIES
+        self._end_limit = OUTAGE_END_LIMIT if for_outages else END_LIMIT
         self._saved = -1  # `Index.changes` at the last save; negative: no snapshot
         self._saving = anyio.Lock()
         self._give_up = threading.Event()  # set: the running save must stop
@@ -186,7 +188,7 @@ class Snapshots:
     async def save_at_end(self) -> None:
         """Save if the index is small; else the next start reads the changes from the store."""
         if len(self._index) <= MAX_AT_END:
-            with anyio.move_on_after(END_LIMIT):
+            with anyio.move_on_after(self._end_limit):
                 await self.save()
 
     async def save(self) -> bool:
