@@ -47,7 +47,7 @@ from memoryd.tasks import task_group
 SHARED_SECONDS = 0.012  # of one commit while others are active, who may have to wait for it
 # Memories in one; the most while nobody else is active. Each commit makes Chroma read again what it
 # has not flushed, up to 200 rows, so that larger ones cost a fifth less than commits of 64.
-MIN_COMMIT, MAX_COMMIT = 16, 256
+MIN_COMMIT, MAX_COMMIT = 8, 256
 BURST = 16  # memories that are looked through before other tasks or threads may run
 
 

@@ -47,7 +47,8 @@ from scripts.bench.corpus import records, texts
 from scripts.bench.startup import resident_tree
 
 SHARES = {"50 %": 2, "5 %": 20, "0.5 %": 200, "0.05 %": 2000}  # one memory in so many
-TASKS, STORES, TOP = 128, 50, 10
+STORES, TOP = 50, 10
+FILL_ROWS = 2_000  # in a commit: Chroma may write its whole index after each
 START_LIMIT, STOP_LIMIT = 1800.0, 120.0  # seconds
 PAGE = 5_000
 OURS, PLAIN = "ours", "plain Chroma"
@@ -79,14 +80,8 @@ async def fill(folder: Path, rows: Iterable[Record]) -> None:
     identity = Identity(encoder.model, encoder.dimension)
     waiting = iter(rows)
     async with open_chroma(StoreSettings(), folder, identity) as store:
-
-        async def work() -> None:
-            for record in waiting:
-                await store.put(record, new=True)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(TASKS):
-                tasks.start_soon(work)
+        while part := list(islice(waiting, FILL_ROWS)):
+            await store.put_all(part, new=True)
 
 
 class Daemon:
@@ -156,6 +151,7 @@ async def ours(folder: Path, wanted: Record, queries: int) -> Row:
     daemon.wait_for_snapshot()
     row["MB, no snapshot"] = resident_tree(daemon.process.pid)[0] / 1e6
     row["first stop s"], row["first exit code"] = daemon.stop()
+    tell(row)
     daemon = Daemon(folder)
     row["start s"] = await daemon.first_answer(wanted)
     row["disk MB"] = _disk(folder)
@@ -171,7 +167,9 @@ async def ours(folder: Path, wanted: Record, queries: int) -> Row:
         row["MB"], row["worker MB"] = _resident(daemon.process.pid)
         row["MB not of files"] = _anonymous(daemon.process.pid)
         row["store p50 ms"] = await _stores(client)
+    tell(row)
     row["backup s"] = daemon.command("backup")
+    tell(row)
     row["purge s"] = daemon.command("purge")
     row["stop s"], row["exit code"] = daemon.stop()
     return row
@@ -209,9 +207,15 @@ def plain(folder: Path, queries: int) -> None:
         _timed(collection.add, ids=[text], embeddings=encoder.encode([text]), documents=[text])
         for text in texts(STORES, seed=9)
     )
+    tell(row)
     row["backup s"] = _timed(shutil.copytree, folder / "plain", folder / "copy")
     row["purge s"] = _timed(rewrite_plain, client, collection)
     print(json.dumps(row), flush=True)
+
+
+def tell(row: Row) -> None:
+    """The figures so far: a run with very many memories takes hours."""
+    print(json.dumps(row), file=sys.stderr, flush=True)
 
 
 def rewrite_plain(client: Any, collection: Any) -> None:
