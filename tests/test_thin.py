@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -12,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from memoryd.export_file import Header, Writer
 from scripts.bench.cluster import Server
 from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import free_port
@@ -215,6 +220,63 @@ def test_a_recall_has_messages_facts_and_moments(fleet: Fleet) -> None:
     found = thin.tool("get_context", session_id="new", hint="boiler", form="text")["text"]
     for text in ("Hello.", "The user prefers tea.", "Repair the pump.", "at 60 degrees"):
         assert text in found
+
+
+def imported(daemon: Daemon, path: Path, *flags: str) -> dict[str, Any]:
+    """What `memoryd import` says."""
+    place = ("--data-dir", str(daemon.folder), "--socket", str(daemon.socket))
+    command = [sys.executable, "-m", "memoryd", "import", str(path), "--json", *flags, *place]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_imports_end_as_with_an_index(fleet: Fleet, tmp_path: Path) -> None:
+    """The same id, name, alias or fact is found on the server, and what differs is kept."""
+    thin, full = fleet.thin, fleet.full
+    now = time.time()
+
+    def memory(id: str, content: str, type: str = "fact", **fields: Any) -> dict[str, Any]:
+        known = {"id": id, "type": type, "content": content, "created_at": now}
+        return known | {"expires_at": None, "metadata": {}} | fields
+
+    def write(name: str, memories: list[dict[str, Any]]) -> Path:
+        path = tmp_path / name
+        with path.open("wb") as file:
+            writer = Writer(file, Header(count=len(memories)))
+            for one in memories:
+                writer.memory(one)
+            writer.end()
+        return path
+
+    stored(thin, "The boiler is in the cellar.")
+    named = stored(thin, "The gate code is 1.", name="gate")
+    first = write(
+        "first",
+        [
+            memory("a", "The boiler is in the cellar."),  # a fact that is known
+            memory("b", "The gate code is 2.", name="gate"),  # another memory has the name
+            memory("c", "The attic has two windows.", name="attic"),
+            memory("d", "The roof was mended.", metadata={"supersedes": ["e"]}),
+            memory("e", "The roof leaks."),
+            *(memory(f"n{n}", f"Screw number {n}.", "conversation") for n in range(600)),
+        ],
+    )
+    report = imported(thin, first)
+    assert (report["added"], report["known"], report["kept"]) == (603, 1, 1)
+    again = imported(thin, first)
+    assert (again["added"], again["known"], again["kept"]) == (0, 604, 1)
+    report = imported(thin, first, "--overwrite")
+    assert (report["added"], report["replaced"]) == (0, 1)
+    assert failure(thin, "update_memory", memory_id=named, content="x")
+    assert ids(thin, "gate code")[0] == "b"
+    assert "e" not in ids(thin, "roof leaks")  # superseded
+    wanted = sorted(fleet.server.state())
+    assert len(wanted) == 605
+    eventually(lambda: sum(full.status()["memories"].values()) == 605)
+    assert imported(full, first)["added"] == 0
+    assert thin.status()["memories"] == {}  # nothing of it stayed in RAM
 
 
 def test_what_needs_all_memories_is_refused(fleet: Fleet) -> None:

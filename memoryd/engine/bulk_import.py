@@ -12,6 +12,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Hashable,
     Iterable,
     Iterator,
@@ -20,6 +21,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -48,6 +50,7 @@ SHARED_SECONDS = 0.012  # of one commit while others are active, who may have to
 # Memories in one; the most while nobody else is active. Each commit makes Chroma read again what it
 # has not flushed, up to 200 rows, so that larger ones cost a fifth less than commits of 64.
 MIN_COMMIT, MAX_COMMIT = 8, 256
+ImportMemories = Callable[..., Coroutine[Any, Any, list[Arrival | InvalidInput]]]
 BURST = 16  # memories that are looked through before other tasks or threads may run
 
 
@@ -100,7 +103,8 @@ class BulkImports:
         for one in batch:
             one.needs_passages = embed and not one.record.passages
         with in_bulk():
-            async with self._order.kept() as earlier_are_written:
+            async with self._parts.source.operation(), self._order.kept() as earlier_are_written:
+                await self._parts.source.before_import([one.memory for one in batch])
                 await self._look_for_secrets(batch)
                 await self._embed(batch, overwrite, foreign)
                 await earlier_are_written()

@@ -140,7 +140,7 @@ class Engine:
         self.import_memory = imports.import_memory
         self.import_memories = bulk_imports.import_memories
         self.known_facts = imports.known_facts
-        self.import_rows = Takeover(self._parts, bulk_imports).import_rows
+        self.import_rows = Takeover(self._parts, self.import_memories).import_rows
 
     def _compose_sessions(
         self, memories: Memories, updates: Updates, search: Search, listing: Listing

@@ -6,7 +6,7 @@ index of its own (`engine.thin`) reads what an operation needs from the server f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,12 +56,18 @@ class Source:
     async def handle(self, id_or_name: object) -> None:
         """Called before a memory is looked up by id or name."""
 
+    async def handles(self, ids_or_names: Iterable[object]) -> None:
+        """The same for several."""
+
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
         """Called before a memory is stored or changed, outside of all locks but those of sessions;
         `wanted` returns what it is to become."""
 
     async def before_drop(self, ids: Sequence[str]) -> None:
         """Called before memories are deleted or replaced by an import."""
+
+    async def before_import(self, memories: Sequence[Memory]) -> None:
+        """Called before these memories are imported, outside of all locks."""
 
     async def session(self, session_id: str) -> None:
         """Called before the last messages of a session are used."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.engine import checks
-from memoryd.engine.bulk_import import BURST, BulkImports
+from memoryd.engine.bulk_import import BURST, ImportMemories
 from memoryd.engine.index.index import Index
 from memoryd.engine.parts import Parts
 from memoryd.engine.transfer import Arrival, memory_from
@@ -111,9 +111,9 @@ class _Arriving:
 class Takeover:
     """Imports rows of another program."""
 
-    def __init__(self, parts: Parts, imports: BulkImports) -> None:
+    def __init__(self, parts: Parts, import_memories: ImportMemories) -> None:
         self._parts = parts
-        self._imports = imports
+        self._import_memories = import_memories
 
     async def import_rows(
         self,
@@ -129,6 +129,18 @@ class Takeover:
         `embed`: also make the vectors that are missing; without it they are pending. `separate`:
         facts that say the same stay separate memories. `overwrite`: replace what differs here.
         `unasked`: see `BulkImports.import_memories`."""
+        async with self._parts.source.operation():
+            await self._parts.source.handles(row.id for row in rows)
+            return await self._import(rows, embed, separate, overwrite, unasked)
+
+    async def _import(
+        self,
+        rows: Sequence[ForeignRow],
+        embed: bool,
+        separate: bool,
+        overwrite: bool,
+        unasked: bool,
+    ) -> list[Taken]:
         arriving: dict[int, _Arriving] = {}
         taken: dict[int, Taken] = {}
         for place, row in enumerate(rows):
@@ -139,7 +151,7 @@ class Takeover:
             if (place + 1) % BURST == 0:
                 await anyio.lowlevel.checkpoint()
         await self._reuse_vectors(list(arriving.values()))
-        outcomes = await self._imports.import_memories(
+        outcomes = await self._import_memories(
             [Record(one.memory, one.passages) for one in arriving.values()],
             overwrite=overwrite,
             foreign=separate,

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 FORMAT = 4
 MIN_MEMORIES = 5_000  # below this a snapshot is not worth its space, if the store can be reached
+FIRST_SAVE = 50_000  # memories read from the store after which the first snapshot is saved
 CHANGED_SHARE = 50  # save again after changes to one in this many memories
 PACE_READ = 50  # memories added before the event loop runs other tasks
 LOADING = "loading"
@@ -151,7 +152,10 @@ class Snapshots:
             self._file.erase(key)
 
     async def _read_all(self, store: Store, tell: Watch, count: int) -> None:
-        """Add every memory of the store, which prepares the next page meanwhile."""
+        """Add every memory of the store, which prepares the next page meanwhile. Each time that
+        their number has doubled a snapshot is saved: what is in it leaves RAM, and a start that is
+        interrupted need not begin anew."""
+        save_at = FIRST_SAVE
         send, pages = anyio.create_memory_object_stream[list[Record]](1)
 
         async def ask() -> None:
@@ -167,9 +171,11 @@ class Snapshots:
                     self._index.put(record)
                     if number % PACE_READ == 0:
                         await anyio.lowlevel.checkpoint()
-                self._index.tables[
-                    0
-                ].round_new_rows()  # here, so that the first search does not have to
+                # Here, so that the first search does not have to.
+                self._index.tables[0].round_new_rows()
+                if len(self._index) >= save_at:
+                    save_at *= 2
+                    await self.save()
 
     async def keep_current(self) -> None:
         """Save whenever enough has changed, until cancelled. A failure is logged and retried."""

@@ -12,6 +12,7 @@ from typing import Any, cast
 import anyio
 
 from memoryd.engine.audiences import audiences_of
+from memoryd.engine.bulk_import import ImportMemories
 from memoryd.engine.clock_guard import NoRecord
 from memoryd.engine.engine import Engine
 from memoryd.engine.handles import Handles
@@ -20,6 +21,7 @@ from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.models.language import Language
 from memoryd.engine.parts import Parts, lifetimes_of, now_in_zone
+from memoryd.engine.takeover import Takeover
 from memoryd.engine.thin.corpus import Corpora
 from memoryd.engine.thin.jobs import ThinJobs
 from memoryd.engine.thin.recall import ThinRecall
@@ -27,10 +29,12 @@ from memoryd.engine.thin.refused import OFFERED, Refused, refusal
 from memoryd.engine.thin.search import CandidateSearch
 from memoryd.engine.thin.source import ThinSource
 from memoryd.engine.thin.working_set import WorkingSet
+from memoryd.engine.transfer import Arrival
 from memoryd.engine.windows import Windows
+from memoryd.errors import InvalidInput
 from memoryd.fields import TEAM
 from memoryd.model import Memory, Stored
-from memoryd.ports import ClockRecord, Store
+from memoryd.ports import ClockRecord, Record, Store
 from memoryd.queries import Conditions, Queries
 from memoryd.settings import Config
 from memoryd.tasks import task_group
@@ -46,6 +50,7 @@ class ThinEngine(Engine):
         search = CandidateSearch(parts.store, queries, self._corpora, parts.search, dimension)
         # Without compaction, which looks at whole sessions.
         self._windows = windows = Windows(parts, self._memories, self._updates)
+        self._open_transfer(self._memories)
         source = ThinSource(parts, queries, working_set, search, windows.drop)
         parts.source = source
         recall = ThinRecall(parts, queries, source, self._memories)
@@ -66,6 +71,8 @@ class ThinEngine(Engine):
         self.context_window = scoped(windows.window)
         self.clear_window = scoped(windows.clear)
         self.import_memory = scoped(self.import_memory)
+        self.import_memories = self._import_named(self.import_memories)
+        self.import_rows = Takeover(self._parts, self.import_memories).import_rows
         self.embed_all_pending = self._jobs.embed_pending
 
     def _store_named(
@@ -81,6 +88,18 @@ class ThinEngine(Engine):
 
         return run
 
+    def _import_named(self, import_memories: ImportMemories) -> ImportMemories:
+        """`import_memories` that remembers the names, for the same reason."""
+
+        async def run(records: Iterable[Record], **options: Any) -> list[Arrival | InvalidInput]:
+            asked = list(records)
+            outcomes = await import_memories(asked, **options)
+            for name in {one.memory.name for one in asked} - {None}:
+                self._jobs.check_name(str(name))
+            return outcomes
+
+        return run
+
     def _refuse(self) -> None:
         """Put `Refused` in the place of everything that looks at all memories."""
         names = {
@@ -90,7 +109,6 @@ class ThinEngine(Engine):
             "export_page": "An export",
             "forget_where": "Forgetting by a filter",
             "hooks": "A hook",
-            "import_rows": "This import",
             "known_facts": "This import",
             "map": "The map",
             "notes": "A list of notes",

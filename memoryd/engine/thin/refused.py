@@ -25,6 +25,8 @@ OFFERED = frozenset(
         "set_memories",
         "forget_by_ids",
         "export_selection",
+        "import_memories",
+        "import_rows",
         "sweep",
     }
 )

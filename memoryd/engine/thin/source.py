@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeGuard
 
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Index
@@ -25,7 +26,7 @@ PART = 100  # characters of both ends of a fact, by which identical ones are fou
 SPARE_MESSAGES = 20  # of a session, besides those of a window
 MAX_FACTS = 200  # of a session: its record is one of them
 MAX_NAMING = 500  # memories that name one in a relation
-AT_ONCE = 20  # ids in one query for those that name them
+AT_ONCE = 20  # conditions that are asked for at once; ids in one for those that name them
 COUNTED = 1000  # memories up to which a list says how many match
 SPARE, MORE = 40, 2  # memories read for a page: this many more, and this many times as many
 MAX_READ = 5000  # memories that are read for one page
@@ -50,48 +51,46 @@ class ThinSource(Source):
         return self._working_set.operation()
 
     async def handle(self, id_or_name: object) -> None:
-        if not isinstance(id_or_name, str) or not 0 < len(id_or_name) <= LONGEST_ADDRESS:
-            return
-        async with self._working_set.operation() as running:
-            if id_or_name in running.known or id_or_name in running.looked_up:
-                return
-            running.looked_up.add(id_or_name)
-            named = await self._named(normal_name(id_or_name))
-            await self._working_set.load({id_or_name, *named})
+        await self.handles([id_or_name])
 
-    async def _named(self, name: str) -> list[str]:
-        """The ids of the memories that have a name, or notes that have it as an alias."""
-        if not name or "\0" in name:
-            return []
-        alias = Conditions(type=MemoryType.FACT, having=((ALIASES, (name,)),))
-        return await self._queries.find(Conditions(name=name), alias, limit=MAX_NAMED)
+    async def handles(self, ids_or_names: Iterable[object]) -> None:
+        async with self._working_set.operation() as running:
+            wanted = {one for one in ids_or_names if _can_be_handle(one)}
+            wanted -= running.known | running.looked_up
+            running.looked_up |= wanted
+            names = sorted({normal_name(one) for one in wanted})
+            asked = [one for name in names if name and "\0" not in name for one in _having(name)]
+            await self._working_set.load(wanted.union(await self._found(asked, MAX_NAMED)))
+
+    async def _found(self, asked: Sequence[Conditions], limit: int) -> set[str]:
+        """The ids of memories that meet one of the conditions. A few are asked for at a time, so
+        that others need not wait for all of them."""
+        found: set[str] = set()
+        for start in range(0, len(asked), AT_ONCE):
+            found |= set(await self._queries.find(*asked[start : start + AT_ONCE], limit=limit))
+        return found
 
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
         memory = wanted()
         async with self._working_set.operation():
             for handle in handles_of(memory):
                 await self.handle(handle)
-            ids = related_ids(memory)
-            if memory.type is MemoryType.FACT:
-                ids |= set(await self._twins(memory))
-            await self._working_set.load(ids)
+            twins = await self._found(_twins(memory), MAX_TWINS)
+            await self._working_set.load(related_ids(memory) | twins)
 
-    async def _twins(self, memory: Memory) -> list[str]:
-        """The ids of facts that may be identical."""
-        text = memory.content.strip().partition("\0")[0]
-        if not text:
-            return []
-        ends = tuple(dict.fromkeys((text[:PART], text[-PART:])))
-        asked = Conditions(MemoryType.FACT, memory.session_id, contains=ends)
-        return await self._queries.find(asked, limit=MAX_TWINS)
+    async def before_import(self, memories: Sequence[Memory]) -> None:
+        async with self._working_set.operation():
+            await self.handles(name for memory in memories for name in handles_of(memory))
+            found = await self._found([one for m in memories for one in _twins(m)], MAX_TWINS)
+            await self._working_set.load(found.union(*map(related_ids, memories)))
+            await self.before_drop([memory.id for memory in memories])
 
     async def before_drop(self, ids: Sequence[str]) -> None:
         async with self._working_set.operation():
             known = tuple(id for id in ids if "\0" not in id)
             some = [known[at : at + AT_ONCE] for at in range(0, len(known), AT_ONCE)]
             asked = [Conditions(naming=part) for part in some]
-            naming = await self._queries.find(*asked, limit=MAX_NAMING)
-            await self._working_set.load({*ids, *naming})
+            await self._working_set.load(await self._found(asked, MAX_NAMING) | set(ids))
 
     async def session(self, session_id: str) -> None:
         async with self._working_set.operation():
@@ -155,6 +154,24 @@ class ThinSource(Source):
                 break  # forgotten at this moment
             after = (oldest.memory.created_at, oldest.memory.id)
         return matching
+
+
+def _can_be_handle(given: object) -> TypeGuard[str]:
+    return isinstance(given, str) and 0 < len(given) <= LONGEST_ADDRESS
+
+
+def _having(name: str) -> tuple[Conditions, ...]:
+    """What finds the memories that have a name, and notes that have it as an alias."""
+    return Conditions(name=name), Conditions(MemoryType.FACT, having=((ALIASES, (name,)),))
+
+
+def _twins(memory: Memory) -> list[Conditions]:
+    """What finds the facts that may be identical with a fact."""
+    text = memory.content.strip().partition("\0")[0]
+    if not text or memory.type is not MemoryType.FACT:
+        return []
+    ends = tuple(dict.fromkeys((text[:PART], text[-PART:])))
+    return [Conditions(MemoryType.FACT, memory.session_id, contains=ends)]
 
 
 def _count(index: Index, filter: Filter, now: float) -> int:

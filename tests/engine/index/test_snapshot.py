@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,8 @@ from memoryd.engine.index import snapshot
 from memoryd.engine.memories import Memories
 from memoryd.engine.run import run_engine
 from memoryd.engine.updates import Updates
+from memoryd.errors import StoreUnavailable
+from memoryd.ports import Record
 from memoryd.settings import Config
 from tests.engine.conftest import Clock
 from tests.processes import until
@@ -214,6 +218,46 @@ async def test_it_is_saved_while_the_engine_runs(
         assert await answers(engine) == expected
         assert place.store.scans == scans
     assert place.file.read_bytes() == before
+
+
+class PagedStore(RamStore):
+    """A store that is read in small pages; reading may fail after so many memories."""
+
+    fails_after: float = math.inf
+
+    async def scan(self) -> AsyncIterator[list[Record]]:
+        self.scans += 1
+        records = list(self.records.values())
+        for start in range(0, len(records), 2):
+            if start >= self.fails_after:
+                raise StoreUnavailable("The store worker ended.")
+            yield deepcopy(records[start : start + 2])
+
+
+async def test_a_long_start_without_one_saves_on_the_way(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts leave RAM during the start, and the next one goes on where it was interrupted."""
+    monkeypatch.setattr(snapshot, "FIRST_SAVE", 3)
+    async with place.start(snapshot_file=False) as engine:
+        await fill(engine)
+        expected = await answers(engine)
+    paged = PagedStore()
+    paged.records, paged.fails_after = place.store.records, 8
+    place.store = paged
+    with pytest.raises(StoreUnavailable):
+        async with place.start():
+            pass
+    assert b"robot 1" in place.file.read_bytes()
+    assert b"canary-4" not in place.file.read_bytes()
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+    assert paged.scans == 1, "the second start read only what was missing"
+    place.file.unlink()
+    paged.fails_after = math.inf
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+    assert paged.scans == 2
 
 
 async def test_an_end_does_not_save_a_large_one(
