@@ -3,11 +3,13 @@
 A batch is embedded as a whole, in bulk. Then those of its memories that neither conflict with
 another one nor are related to one are written together, a few in each commit; the others go through
 `Imports.import_memory`. Batches of one caller may overlap: one is embedded while the one before it
-is written. They are written in the order in which they came.
+is written. They are written in the order in which they came, and together if several of them wait,
+so that a commit which takes long, as in a very large store, does not limit how many there are.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -19,7 +21,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from time import perf_counter
 from typing import Any
 
@@ -48,8 +51,8 @@ from memoryd.tasks import task_group
 
 SHARED_SECONDS = 0.012  # of one commit while others are active, who may have to wait for it
 # Memories in one; the most while nobody else is active. Each commit makes Chroma read again what it
-# has not flushed, up to 200 rows, so that larger ones cost a fifth less than commits of 64.
-MIN_COMMIT, MAX_COMMIT = 8, 256
+# has not flushed, up to 200 rows, and flush its whole index if there are more.
+MIN_COMMIT, MAX_COMMIT = 8, 1024
 ImportMemories = Callable[..., Coroutine[Any, Any, list[Arrival | InvalidInput]]]
 BURST = 16  # memories that are looked through before other tasks or threads may run
 
@@ -103,16 +106,12 @@ class BulkImports:
         for one in batch:
             one.needs_passages = embed and not one.record.passages
         with in_bulk():
-            async with self._parts.source.operation(), self._order.kept() as earlier_are_written:
+            how = (overwrite, foreign, embed)
+            async with self._parts.source.operation(), self._order.place(batch, how) as turn:
                 await self._parts.source.before_import([one.memory for one in batch])
                 await self._look_for_secrets(batch)
                 await self._embed(batch, overwrite, foreign)
-                await earlier_are_written()
-                rest = await self._write_plain(batch, overwrite, foreign)
-                for wave in self._waves(rest, foreign):
-                    async with task_group() as tasks:
-                        for one in wave:
-                            tasks.start_soon(self._import_one, one, overwrite, foreign, embed)
+                await self._write(await turn(), *how)
         return [one.outcome for one in batch if one.outcome is not None]
 
     def _own(self, record: Record) -> Record:
@@ -156,6 +155,15 @@ class BulkImports:
         if is_expired(memory, now):
             return Arrival(Outcome.EXPIRED), False
         return self._imports.foreseen(memory, overwrite, foreign, now)
+
+    async def _write(
+        self, batch: list[_Arriving], overwrite: bool, foreign: bool, embed: bool
+    ) -> None:
+        rest = await self._write_plain(batch, overwrite, foreign)
+        for wave in self._waves(rest, foreign):
+            async with task_group() as tasks:
+                for one in wave:
+                    tasks.start_soon(self._import_one, one, overwrite, foreign, embed)
 
     async def _write_plain(
         self, batch: list[_Arriving], overwrite: bool, foreign: bool
@@ -244,30 +252,55 @@ class BulkImports:
         return one.keys | {id_key(id) for id in self._imports.involved(one.memory, foreign)}
 
 
+@dataclass(slots=True, eq=False)
+class _Place:
+    """A batch in the line of its caller."""
+
+    batch: list[_Arriving]
+    how: tuple[bool, ...]  # the options of its import
+    is_ready: bool = False  # to be written
+    is_written: bool = False  # with one before it
+    turn: anyio.Event = field(default_factory=anyio.Event)  # set: it is the first in the line
+
+
 class _Order:
-    """The order of the batches of each caller."""
+    """The batches of each caller, in a line."""
 
     def __init__(self) -> None:
-        self._last: dict[Hashable, anyio.Event] = {}
+        self._lines: dict[Hashable, deque[_Place]] = {}
 
     @asynccontextmanager
-    async def kept(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-        """Yields what to await before the part that must be done in order, which is the rest of the
-        block."""
-        caller, mine = CALLER.get(), anyio.Event()
-        before = self._last.get(caller)
-        self._last[caller] = mine
+    async def place(
+        self, batch: list[_Arriving], how: tuple[bool, ...]
+    ) -> AsyncIterator[Callable[[], Awaitable[list[_Arriving]]]]:
+        """Yields what to await when the batch is ready: what is to be written then, which is
+        nothing if an earlier call has written it, and may include batches behind it. It is done at
+        the end of the block, unless an exception leaves it."""
+        line, mine = self._lines.setdefault(CALLER.get(), deque()), _Place(batch, how)
+        line.append(mine)
+        together: list[_Place] = []
 
-        async def earlier_ones() -> None:
-            if before is not None:
-                await before.wait()
+        async def turn() -> list[_Arriving]:
+            mine.is_ready = True
+            if line[0] is not mine:
+                await mine.turn.wait()
+            if not mine.is_written:
+                together.extend(takewhile(lambda one: one.is_ready and one.how == how, line))
+            return [one for place in together for one in place.batch if one.outcome is None]
 
         try:
-            yield earlier_ones
+            yield turn
+            for place in together:
+                place.is_written = True
         finally:
-            mine.set()
-            if self._last.get(caller) is mine:
-                del self._last[caller]
+            self._leave(line, mine)
+
+    def _leave(self, line: deque[_Place], mine: _Place) -> None:
+        line.remove(mine)
+        if line:
+            line[0].turn.set()
+        elif self._lines.get(CALLER.get()) is line:
+            del self._lines[CALLER.get()]
 
 
 async def _in_turns(batch: Sequence[_Arriving]) -> AsyncIterator[_Arriving]:

@@ -162,6 +162,77 @@ async def test_a_batch_is_embedded_while_the_one_before_it_is_written(
     assert written == [memory.id for number in range(3) for memory in facts(8, 100 * number)]
 
 
+def ready(engine: Engine) -> int:
+    """How many batches are written or wait for it."""
+    imports: bulk_import.BulkImports = engine.import_memories.__self__  # type: ignore[attr-defined]
+    return sum(place.is_ready for line in imports._order._lines.values() for place in line)
+
+
+async def test_batches_that_wait_are_written_together(config: Config, clock: Clock) -> None:
+    """And in order; one whose call is cancelled does not take the others along."""
+    store = Slow()
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        parts = [facts(3, first) for first in (0, 3, 6, 9)]
+        calls = [anyio.CancelScope() for _ in parts]
+        found: dict[int, list[Arrival | InvalidInput]] = {}
+
+        async def take(place: int) -> None:
+            with calls[place]:
+                found[place] = await bulk(engine, parts[place])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(take, 0)
+            await until(lambda: len(store.commits) == 1)
+            for place in (1, 2, 3):
+                tasks.start_soon(take, place)
+            await until(lambda: ready(engine) == 4)
+            calls[2].cancel()
+            store.go.set()
+        assert [len(ids) for ids in store.commits] == [3, 6]
+        assert store.commits[1] == [m.id for place in (1, 3) for m in parts[place]]
+        assert sorted(found) == [0, 1, 3]
+        assert all(one == Arrival(Outcome.ADDED) for part in found.values() for one in part)
+        assert not engine._parts.locks._locks
+
+
+async def test_one_that_fails_leaves_the_others_to_themselves(
+    config: Config, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Slow()
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        parts = [facts(3, first) for first in (0, 3, 6)]
+        found: dict[int, object] = {}
+
+        async def take(place: int) -> None:
+            try:
+                found[place] = await bulk(engine, parts[place])
+            except RuntimeError as exc:
+                found[place] = exc
+
+        write, writes = bulk_import.BulkImports._write, list[int]()
+
+        async def failing(
+            self: bulk_import.BulkImports, batch: list[bulk_import._Arriving], *how: bool
+        ) -> None:
+            writes.append(len(batch))
+            if len(writes) == 2:
+                raise RuntimeError("gone")
+            await write(self, batch, *how)
+
+        monkeypatch.setattr(bulk_import.BulkImports, "_write", failing)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(take, 0)
+            await until(lambda: len(store.commits) == 1)
+            for place in (1, 2):
+                tasks.start_soon(take, place)
+            await until(lambda: ready(engine) == 3)
+            store.go.set()
+        assert writes == [3, 6, 3]
+        assert isinstance(found[1], RuntimeError)
+        assert found[0] == found[2] == [Arrival(Outcome.ADDED)] * 3
+        assert len(store.records) == 6
+
+
 async def test_many_memories_need_few_commits(engine: Engine, store: RamStore) -> None:
     """Each has at least a few, and none is cut in two."""
     calls: list[int] = []
