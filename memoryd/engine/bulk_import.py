@@ -50,6 +50,8 @@ from memoryd.settings import MemorySettings
 from memoryd.tasks import task_group
 
 SHARED_SECONDS = 0.012  # of one commit while others are active, who may have to wait for it
+LET_AHEAD = 0.05  # seconds that a commit waits at most for the calls of others that have begun
+GATHER = 1.0  # seconds that a batch waits at most for those behind it, while nobody else is active
 # Memories in one; the most while nobody else is active. Each commit makes Chroma read again what it
 # has not flushed, up to 200 rows, and flush its whole index if there are more.
 MIN_COMMIT, MAX_COMMIT = 8, 1024
@@ -111,7 +113,8 @@ class BulkImports:
                 await self._parts.source.before_import([one.memory for one in batch])
                 await self._look_for_secrets(batch)
                 await self._embed(batch, overwrite, foreign)
-                await self._write(await turn(), *how)
+                gather = 0.0 if self._parts.embedding.is_shared else GATHER
+                await self._write(await turn(gather), *how)
         return [one.outcome for one in batch if one.outcome is not None]
 
     def _own(self, record: Record) -> Record:
@@ -188,6 +191,7 @@ class BulkImports:
     ) -> None:
         """Write those that only add a memory, in one commit; the others are added to the rest."""
         plain: list[_Arriving] = []
+        await self._parts.gate.let_ahead(LET_AHEAD)
         async with self._parts.gate.passing():
             encoder = self._parts.embedding.encoder
             async with self._parts.locks.hold(key for one in some for key in one.keys):
@@ -263,29 +267,62 @@ class _Place:
     turn: anyio.Event = field(default_factory=anyio.Event)  # set: it is the first in the line
 
 
+@dataclass(slots=True)
+class _Line:
+    """The batches of one caller, in the order in which they came."""
+
+    places: deque[_Place] = field(default_factory=deque)
+    news: anyio.Event = field(default_factory=anyio.Event)  # set: a batch is ready, or has left
+
+    def has_changed(self) -> None:
+        self.news.set()
+        self.news = anyio.Event()
+
+    def ready(self) -> list[_Place]:
+        """The batches that can be written together with the first."""
+        how = self.places[0].how
+        return list(takewhile(lambda one: one.is_ready and one.how == how, self.places))
+
+    async def gather(self, seconds: float) -> list[_Place]:
+        """The same, once they fill a commit or no other batch is to come, or after so many seconds.
+        Smaller commits cost more for each memory."""
+        with anyio.move_on_after(seconds):
+            while seconds and self._is_growing():
+                await self.news.wait()
+        return self.ready()
+
+    def _is_growing(self) -> bool:
+        ready = self.ready()
+        is_last = len(ready) == len(self.places)
+        is_full = sum(len(place.batch) for place in ready) >= MAX_COMMIT
+        return not (is_last or is_full or self.places[len(ready)].is_ready)
+
+
 class _Order:
     """The batches of each caller, in a line."""
 
     def __init__(self) -> None:
-        self._lines: dict[Hashable, deque[_Place]] = {}
+        self._lines: dict[Hashable, _Line] = {}
 
     @asynccontextmanager
     async def place(
         self, batch: list[_Arriving], how: tuple[bool, ...]
-    ) -> AsyncIterator[Callable[[], Awaitable[list[_Arriving]]]]:
-        """Yields what to await when the batch is ready: what is to be written then, which is
-        nothing if an earlier call has written it, and may include batches behind it. It is done at
-        the end of the block, unless an exception leaves it."""
-        line, mine = self._lines.setdefault(CALLER.get(), deque()), _Place(batch, how)
-        line.append(mine)
+    ) -> AsyncIterator[Callable[[float], Awaitable[list[_Arriving]]]]:
+        """Yields what to await when the batch is ready, with the seconds that it may wait for those
+        behind it: what is to be written then, which is nothing if an earlier call has written it,
+        and may include batches behind it. It is done at the end of the block, unless an exception
+        leaves it."""
+        line, mine = self._lines.setdefault(CALLER.get(), _Line()), _Place(batch, how)
+        line.places.append(mine)
         together: list[_Place] = []
 
-        async def turn() -> list[_Arriving]:
+        async def turn(gather: float) -> list[_Arriving]:
             mine.is_ready = True
-            if line[0] is not mine:
+            line.has_changed()
+            if line.places[0] is not mine:
                 await mine.turn.wait()
             if not mine.is_written:
-                together.extend(takewhile(lambda one: one.is_ready and one.how == how, line))
+                together.extend(await line.gather(gather))
             return [one for place in together for one in place.batch if one.outcome is None]
 
         try:
@@ -295,10 +332,11 @@ class _Order:
         finally:
             self._leave(line, mine)
 
-    def _leave(self, line: deque[_Place], mine: _Place) -> None:
-        line.remove(mine)
-        if line:
-            line[0].turn.set()
+    def _leave(self, line: _Line, mine: _Place) -> None:
+        line.places.remove(mine)
+        line.has_changed()
+        if line.places:
+            line.places[0].turn.set()
         elif self._lines.get(CALLER.get()) is line:
             del self._lines[CALLER.get()]
 

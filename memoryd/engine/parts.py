@@ -21,6 +21,7 @@ from memoryd.engine.models.language import Language
 from memoryd.engine.models.reranking import Reranking
 from memoryd.engine.source import Source
 from memoryd.errors import InvalidInput
+from memoryd.fair import BULK
 from memoryd.model import DAY, MICRO, Lifetimes, MemoryType, expiry
 from memoryd.ports import BlockFiles, ClockRecord, MirrorFiles, Store
 from memoryd.settings import (
@@ -81,6 +82,8 @@ class Gate:
 
     def __init__(self) -> None:
         self._inside = 0
+        self._single = 0  # of these, those that are not bulk work
+        self._single_left = anyio.Event()  # set when the last of them has left
         self._left = anyio.Event()  # set when the last operation has left
         self._opened: anyio.Event | None = None  # None: the gate is open
 
@@ -89,13 +92,26 @@ class Gate:
         """Wait while the gate is closed. Must not be nested: the inner one could wait for ever."""
         while self._opened is not None:
             await self._opened.wait()
+        is_single = not BULK.get()
         self._inside += 1
+        self._single += is_single
         try:
             yield
         finally:
             self._inside -= 1
+            self._single -= is_single
             if not self._inside:
                 self._left.set()
+            if not self._single:
+                self._single_left.set()
+
+    async def let_ahead(self, seconds: float) -> None:
+        """For bulk work that is about to enter: wait until no other operation is inside, but no
+        longer than this."""
+        with anyio.move_on_after(seconds):
+            while self._single:
+                self._single_left = anyio.Event()
+                await self._single_left.wait()
 
     @asynccontextmanager
     async def closed(self) -> AsyncIterator[None]:

@@ -14,6 +14,7 @@ def start_worker(config: Config) -> None:
     is_thin = config.store.mode == "http" and config.search.index == "remote"
     opening = None
     if identity is not None and not is_thin:  # a thin daemon has no store on this machine
-        settings, any_model = local_store(config)
-        opening = opening_of(settings, config.memory.path, identity, any_model=any_model)
+        settings, is_alone = local_store(config)
+        options = {"any_model": is_alone, "tell_first": is_alone}
+        opening = opening_of(settings, config.memory.path, identity, None, **options)
     start_early(config.memory.path, opening)

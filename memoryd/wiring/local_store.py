@@ -26,8 +26,8 @@ def _login_name() -> str:
 
 
 def local_store(config: Config) -> tuple[StoreSettings, bool]:
-    """The settings of the store on this machine, and whether it may be of another model: as the
-    private part of a store it may not."""
+    """The settings of the store on this machine, and whether it is all there is. Only then it may
+    be of another model, and need not be open before it is used."""
     return on_this_machine(config.store), config.store.mode == "embedded"
 
 

@@ -49,26 +49,25 @@ async def open_store(
         with stage("store"):
             if config.store.mode == "embedded":
                 local = await stack.enter_async_context(opened)
-                found = Opened(local, None, local, await _identity_of(local, config))
+                found = Opened(local, None, local, _identity_of(local, config))
             elif config.search.index == "remote":
                 there = partial(open_chroma, config.store, config.memory.path, identity)
                 shared = await stack.enter_async_context(there(any_model=True, progress=watch))
-                found = Opened(shared, None, shared, await _identity_of(shared, config))
+                found = Opened(shared, None, shared, _identity_of(shared, config))
             else:
                 both = await stack.enter_async_context(_open_both(config, identity, opened))
-                made_for = await _identity_of(both.private, config)
+                made_for = _identity_of(both.private, config)
                 queue = _queue_of(config, both)
                 store = both if queue is None else QueueingStore(both, queue, both.keeps_here)
                 found = Opened(store, both, both.private, made_for, queue)
         yield found
 
 
-async def _identity_of(store: ChromaStore, config: Config) -> Identity:
+def _identity_of(store: ChromaStore, config: Config) -> Identity:
     """The model of its vectors. Also tells of other collections, which are not served."""
-    facts = await store.status()
-    if others := facts["other_collections"]:
+    if others := store.facts.other_collections:
         log.warning("other_collections", serving=config.store.collection, others=others)
-    return Identity(str(facts["model"]), int(str(facts["dimension"])))
+    return store.facts.identity
 
 
 def _open_embedded(
@@ -76,12 +75,13 @@ def _open_embedded(
 ) -> AbstractAsyncContextManager[ChromaStore]:
     """The store on this machine: the only one, or that of the private memories."""
     folder = config.memory.path
-    settings, any_model = local_store(config)
+    settings, is_alone = local_store(config)
     return open_chroma(
         settings,
         folder,
         identity,
-        any_model=any_model,
+        any_model=is_alone,
+        tell_first=is_alone,
         progress=watch,
         backups=config.backup.folder(folder),
     )

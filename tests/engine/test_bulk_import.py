@@ -165,7 +165,7 @@ async def test_a_batch_is_embedded_while_the_one_before_it_is_written(
 def ready(engine: Engine) -> int:
     """How many batches are written or wait for it."""
     imports: bulk_import.BulkImports = engine.import_memories.__self__  # type: ignore[attr-defined]
-    return sum(place.is_ready for line in imports._order._lines.values() for place in line)
+    return sum(place.is_ready for line in imports._order._lines.values() for place in line.places)
 
 
 async def test_batches_that_wait_are_written_together(config: Config, clock: Clock) -> None:

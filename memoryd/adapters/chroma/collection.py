@@ -29,8 +29,7 @@ class Collection:
     """Operations on the one collection; every public call is atomic or fails whole."""
 
     OPERATIONS: ClassVar = frozenset(
-        {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "revisions"}
-        | {"listing"}
+        {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "listing"}
     )
 
     is_shared: ClassVar = False  # other daemons may write to it, too
@@ -49,7 +48,7 @@ class Collection:
         """`written`: how many rows were ever written, replacements and deletions included.
         `others`: the other collections of the store when it was opened."""
         self._chroma = chroma
-        self._identity = identity
+        self.identity = identity
         self._mode = mode
         self.client = client
         self.others = others
@@ -63,8 +62,8 @@ class Collection:
         return {
             "mode": self._mode,
             "schema": SCHEMA,
-            "model": self._identity.model,
-            "dimension": self._identity.dimension,
+            "model": self.identity.model,
+            "dimension": self.identity.dimension,
             "rows": count,
             "dead_rows": self.dead_rows(count),
             "other_collections": {other.name: other.rows for other in self.others},
@@ -145,10 +144,10 @@ class Collection:
         """Add, replace and delete memories; the ids of `deleted` that existed."""
         if added:
             # `add` ignores ids that exist, so a call that is sent again changes nothing.
-            new = rows.to_rows(added, self._identity.dimension)
+            new = rows.to_rows(added, self.identity.dimension)
             self._commit(lambda: self._send_batches(self._chroma.add, new), added)
         if replaced:
-            other = rows.to_rows(replaced, self._identity.dimension)
+            other = rows.to_rows(replaced, self.identity.dimension)
             self._commit(lambda: self._replace(other), replaced)
         return self._delete(deleted) if deleted else set()
 
@@ -259,7 +258,7 @@ class Collection:
         would take time for each memory of the store."""
         return True
 
-    def revisions(self) -> dict[str, int] | None:
+    def take_revisions(self) -> dict[str, int] | None:
         """By id, the revisions read when the store was opened. Once, then None: it may be large."""
         found, self._revisions = self._revisions, None
         return found

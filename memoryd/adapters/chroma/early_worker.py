@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 # -P: modules in the working directory must not be imported.
 WORKER = [sys.executable, "-P", "-m", "memoryd.adapters.chroma.worker"]
-EARLY = "--early"  # precedes the data directory in the arguments of an early worker
+# Precedes the data directory in the arguments of a worker that imports ChromaDB while it waits for
+# what it is to open.
+EARLY = "--early"
 Opening = dict[str, Any]
 
 
@@ -47,8 +49,10 @@ def opening_of(
     restore: Restore | None = None,
     *,
     any_model: bool = False,
+    tell_first: bool = False,
 ) -> Opening:
-    """The first message to a worker: what it is to open."""
+    """The first message to a worker: what it is to open. `tell_first`: tell what the store holds
+    before ChromaDB opens it, if it was closed in order (`store_facts`)."""
     return {
         "settings": settings,
         "data_dir": data_dir,
@@ -56,6 +60,7 @@ def opening_of(
         "owner": os.getpid(),
         "restore": restore,
         "any_model": any_model,
+        "tell_first": tell_first,
         "reopening": False,
         "crashes": 0,
     }
@@ -68,7 +73,7 @@ def environment() -> dict[str, str]:
 
 
 def start_early(data_dir: Path, opening: Opening | None) -> None:
-    """Start a worker that imports ChromaDB and opens the store; without an `opening` it waits for
+    """Start a worker that opens the store; without an `opening` it imports ChromaDB and waits for
     one. Not on Windows, where the event loop cannot use pipes that it did not make."""
     global _early
     if sys.platform == "win32":
@@ -76,7 +81,7 @@ def start_early(data_dir: Path, opening: Opening | None) -> None:
     # A failure is not lost: the next start of a worker meets it, too, and reports it.
     with contextlib.suppress(OSError):
         process = subprocess.Popen(
-            [*WORKER, EARLY, str(data_dir)],
+            [*WORKER] if opening else [*WORKER, EARLY, str(data_dir)],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ and only its worker can read those.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -95,4 +96,6 @@ class ChromaNextStore:
         raise SystemExit("memoryd: the store cannot be opened after the change of its model")
 
     async def discard(self) -> None:
-        await self._live.drop_next()
+        # Without the check a start would wait until the live store is open.
+        if await anyio.to_thread.run_sync(os.path.lexists, self._folder):
+            await self._live.drop_next()

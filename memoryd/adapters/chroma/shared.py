@@ -131,7 +131,7 @@ class SharedCollection(Collection):
         self._notes.delete(where={NOTED_AT: {"$lt": time.time() - KEEP_NOTES}})
 
     def _store(self, records: Sequence[Record], old: dict[str, dict[str, Any]]) -> None:
-        new = rows.to_rows(records, self._identity.dimension)
+        new = rows.to_rows(records, self.identity.dimension)
         clock = self._next_clock()
         for id, meta in zip(new.ids, new.metadatas, strict=True):
             if rows.OF not in meta:

@@ -45,6 +45,7 @@ from memoryd.adapters.chroma.sqlite_read import (
     passes_quick_check,
     salvage,
 )
+from memoryd.adapters.chroma.store_facts import Tell, facts_in
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, OLD
 from memoryd.adapters.chroma.worker_events import send_event, stage
 from memoryd.errors import StoreError
@@ -77,11 +78,13 @@ def start(
     any_model: bool = False,
     reopening: bool = False,
     crashes: int = 0,
+    tell: Tell | None = None,
 ) -> Collection:
     """The collection, open and checked. Raises StoreError if that is not possible.
     `keep_old`: keep the store that this one replaced until the next start. `any_model`: open a
     store of another model as it is. `reopening`: raise `store_gone` instead of making a new store.
-    `crashes`: how many workers in a row crashed while they opened it."""
+    `crashes`: how many workers in a row crashed while they opened it. `tell`: called, if the store
+    was closed in order, before ChromaDB opens it; a fault found after that raises StoreBroken."""
     try:
         swap.recover(data_dir)
         if reopening and not (data_dir / LIVE / DATABASE).exists():
@@ -89,10 +92,13 @@ def start(
         if any_model and _holds_other_model(data_dir / LIVE, settings.collection, identity):
             identity = ANY_MODEL
         replaced = (data_dir / OLD).exists()
-        # The daemon reads the revisions once, when it starts.
-        collection = _open_or_repair(
-            settings, data_dir, identity, progress, crashes, with_revisions=not reopening
-        )
+        if tell is not None and not replaced and _tell(settings, data_dir, identity, tell):
+            collection = _open_checked(settings, data_dir, identity, progress)
+        else:
+            # The daemon reads the revisions once, when it starts.
+            collection = _open_or_repair(
+                settings, data_dir, identity, progress, crashes, with_revisions=not reopening
+            )
         if replaced and not keep_old:
             swap.drop_old(data_dir)
         if not swap.read_mark(data_dir / LIVE):
@@ -117,6 +123,22 @@ def _holds_other_model(folder: Path, collection: str, identity: Identity) -> boo
         return has_other_model(folder, collection, identity)
     except (Unreadable, StoreError):  # opening it finds and reports the fault
         return False
+
+
+def _tell(settings: StoreSettings, data_dir: Path, identity: Identity, tell: Tell) -> bool:
+    """Tell what is in a store that was closed in order; whether that was possible."""
+    folder = data_dir / LIVE
+    try:
+        check_files(folder)
+        if not (folder / CLEAN).exists() or is_torn(folder):
+            return False
+        with stage("facts"):
+            facts = facts_in(folder, settings.collection, identity)
+    except StoreError:  # opening it finds and reports the fault
+        return False
+    if facts is not None:
+        tell(facts)
+    return facts is not None
 
 
 def _open_or_repair(

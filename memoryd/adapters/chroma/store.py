@@ -24,6 +24,7 @@ from memoryd.adapters.backup_file import listed_in, newest_in, write_backup
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.rows import Found, Row, to_records
+from memoryd.adapters.chroma.store_facts import StoreFacts
 from memoryd.adapters.chroma.worker_client import WorkerClient
 from memoryd.adapters.chroma.write_queue import Write, WriteQueue
 from memoryd.errors import MemorydError, StoreError, StoreUnavailable
@@ -86,8 +87,13 @@ class ChromaStore:
         found: list[tuple[str, float]] = await self._worker.call("nearest", vector, count, ids)
         return found
 
+    @property
+    def facts(self) -> StoreFacts:
+        """What the store held when it was opened."""
+        return self._worker.facts
+
     async def revisions(self) -> Revisions | None:
-        found: dict[str, int] | None = await self._worker.call("revisions")
+        found, self.facts.revisions = self.facts.revisions, None  # once: they may be many
         return None if found is None else Revisions(found)
 
     async def scan(self) -> AsyncIterator[list[Record]]:
@@ -198,7 +204,7 @@ class ChromaStore:
         """See `memoryd.ports.Store`. No write is committed meanwhile."""
         async with self._job, self._committing:
             await self._check_lost()
-            made = await write_backup(records, folder, self._worker.made_for, at)
+            made = await write_backup(records, folder, self.facts.made_for, at)
             try:
                 await self._worker.rebuild(Path(made.path))
             except MemorydError as exc:
@@ -225,13 +231,13 @@ class ChromaStore:
     async def copy_other_collections(self, identity: Identity) -> None:
         """Copy the other collections, if there are any, to the next store, which is closed and gets
         vectors of this model."""
-        if self._worker.facts["other_collections"]:
+        if self.facts.other_collections:
             await self._run_job("copy_others", identity)
 
     async def replace_by_next(self, identity: Identity) -> None:
         """See `memoryd.ports.NextStore.replace`."""
         await self._worker.call("replace_by_next", identity)
-        self._worker.facts["made_for"] = identity
+        self.facts.made_for = identity
 
     async def drop_next(self) -> None:
         """Delete the files of the next store."""
@@ -365,11 +371,13 @@ async def open_chroma(
     restore: Restore | None = None,
     *,
     any_model: bool = False,
+    tell_first: bool = False,
     progress: Watch | None = None,
     backups: Path | None = None,
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block. Raises StoreBusy, StoreMismatch, StoreUnavailable.
     `restore`: make it from a backup first. `any_model`: open a store of another model as it is.
+    `tell_first`: the block may begin before ChromaDB is open, and calls wait for that.
     `progress`: called while a slow opening goes on, also when a worker is replaced, and with None
     at its end. `backups`: their folder, if it is not in the data directory."""
     worker = WorkerClient(
@@ -378,6 +386,7 @@ async def open_chroma(
         identity,
         restore,
         any_model=any_model,
+        tell_first=tell_first,
         progress=progress,
         backups=backups,
     )

@@ -15,6 +15,7 @@ import os
 import queue
 import signal
 import sys
+import threading
 from typing import Any, BinaryIO, NoReturn
 
 from memoryd.adapters.chroma.early_worker import EARLY
@@ -23,6 +24,7 @@ from memoryd.adapters.chroma.lock import take_lock
 from memoryd.adapters.chroma.open_files import store_gone_error
 from memoryd.adapters.chroma.pipes import error_fields, input_ended, read_calls, take_pipes
 from memoryd.adapters.chroma.start import OpeningAbandoned
+from memoryd.adapters.chroma.store_facts import StoreFacts, Tell
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.adapters.chroma.worker_events import (
     Event,
@@ -51,17 +53,46 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):  # the daemon died meanwhile
         opening = read_frame(pipe_in)
         calls = read_calls(pipe_in)
+        telling = _Telling(pipe_out)
         try:
-            store = _open_store(opening, lambda update: _report(pipe_out, update))
-            facts = store.facts() | {"made_for": store.made_for}
+            store = _open_store(opening, lambda update: _report(pipe_out, update), telling.start)
+            if not telling.has_begun:
+                telling.start(store.store_facts())
         except OpeningAbandoned:
             _exit()
         except Exception as exc:
+            if telling.has_begun:  # the next worker finds the fault again: it repairs or reports it
+                telling.wait()
+                send_failure("opening_failed", exc)
+                os._exit(1)
             write_frame(pipe_out, (0, False, error_fields(exc)))
             _exit()
-        with contextlib.suppress(OSError):  # if the daemon has ended, the store is closed in order
-            write_frame(pipe_out, (0, True, facts))
         _serve(store, calls, pipe_out)
+
+
+class _Telling:
+    """Tells the daemon what the store holds, after which it serves. On a thread: the daemon may
+    still be importing its modules, and not read yet."""
+
+    def __init__(self, pipe_out: BinaryIO) -> None:
+        self._pipe_out = pipe_out
+        self._thread: threading.Thread | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._thread is not None
+
+    def start(self, facts: StoreFacts) -> None:
+        self._thread = threading.Thread(target=self._send, args=(facts,))
+        self._thread.start()
+
+    def wait(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def _send(self, facts: StoreFacts) -> None:
+        with contextlib.suppress(OSError):  # if the daemon has ended, the store is closed in order
+            write_frame(self._pipe_out, (0, True, facts))
 
 
 def _import_early(data_dir: str) -> None:
@@ -89,7 +120,7 @@ def _send_event(pipe_out: BinaryIO, event: Event) -> None:
         write_frame(pipe_out, event)
 
 
-def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStore:
+def _open_store(opening: dict[str, Any], progress: ReportProgress, tell: Tell) -> WorkerStore:
     settings, data_dir = opening["settings"], opening["data_dir"]
     reopening = opening["reopening"]
     if settings.mode == "embedded":
@@ -106,6 +137,7 @@ def _open_store(opening: dict[str, Any], progress: ReportProgress) -> WorkerStor
         any_model=opening["any_model"],
         reopening=reopening,
         crashes=opening["crashes"],
+        tell=tell if opening["tell_first"] else None,
     )
 
 

@@ -29,6 +29,7 @@ from memoryd.adapters.chroma.frames import encode_frame, receive_frame
 from memoryd.adapters.chroma.open_files import rescue_hint
 from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.start import CHECKING, OPENING
+from memoryd.adapters.chroma.store_facts import StoreFacts
 from memoryd.adapters.chroma.swap import ASIDE, LIVE
 from memoryd.adapters.chroma.worker_events import Event
 from memoryd.adapters.chroma.worker_process import start_process
@@ -90,11 +91,13 @@ class WorkerClient:
         restore: Restore | None = None,
         *,
         any_model: bool = False,
+        tell_first: bool = False,
         progress: Watch | None = None,
         backups: Path | None = None,
     ) -> None:
         self._data_dir, self._backups = data_dir, backups or data_dir / ASIDE
-        self._opening = opening_of(settings, data_dir, identity, restore, any_model=any_model)
+        options = {"any_model": any_model, "tell_first": tell_first}
+        self._opening = opening_of(settings, data_dir, identity, restore, **options)
         self._open_timeout = None if settings.mode == "embedded" else REMOTE_TIMEOUT
         self._progress: Watch = progress or (lambda update: None)
         self._numbers = itertools.count(1)
@@ -104,7 +107,7 @@ class WorkerClient:
         self._sending = anyio.Lock()
         self._closed = False
         self._tasks: anyio.abc.TaskGroup | None = None
-        self.facts: dict[str, Any] = {}
+        self.facts = StoreFacts(identity, identity, {}, None)  # until the worker has told them
         self.restarts = 0
 
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -127,12 +130,6 @@ class WorkerClient:
             hint="Try again; if it fails again, look at the log.",
         )
 
-    @property
-    def made_for(self) -> Identity:
-        """Whose vectors the store held when this worker opened it."""
-        found: Identity = self.facts["made_for"]
-        return found
-
     async def rebuild(self, backup: Path) -> None:
         """Start a new worker that makes a new store from a backup. The present one is set aside."""
         with anyio.CancelScope(shield=True):
@@ -147,7 +144,7 @@ class WorkerClient:
                 self._opening = before | {
                     "restore": asked,
                     "reopening": False,
-                    "identity": self.made_for,
+                    "identity": self.facts.made_for,
                 }
                 self.restarts += 1
                 try:
@@ -233,6 +230,7 @@ class WorkerClient:
             try:
                 return await self._spawn()
             except WorkerDied as exc:
+                self._opening["tell_first"] = False
                 crashes += exc.has_crashed_opening
                 if not left:
                     reason = exit_reason(exc.status)
@@ -271,7 +269,8 @@ class WorkerClient:
                 _log_end(process, stage)
             raise
         self.facts, self._process = answer, process
-        self._opening |= {"restore": None, "reopening": True}  # a restore is done once
+        # A restore is done once. A later worker may be there because the store is broken.
+        self._opening |= {"restore": None, "reopening": True, "tell_first": False}
         assert self._tasks is not None
         self._tasks.start_soon(self._read_answers, process, received)
 

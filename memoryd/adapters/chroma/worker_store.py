@@ -25,6 +25,7 @@ from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.remote_errors import to_remote_error
 from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, finish_next
 from memoryd.adapters.chroma.start import start
+from memoryd.adapters.chroma.store_facts import StoreFacts, Tell, facts_of
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT, size_of
 from memoryd.adapters.chroma.worker_events import milliseconds, send_event, stage
 from memoryd.errors import MemorydError, StoreError
@@ -66,9 +67,10 @@ class WorkerStore:
         any_model: bool = False,
         reopening: bool = False,
         crashes: int = 0,
+        tell: Tell | None = None,
     ) -> None:
         """`reopening`: the same daemon had this store open before, so it must exist.
-        `crashes`: how many workers in a row crashed while they opened it."""
+        `crashes`: how many workers in a row crashed while they opened it. `tell`: see `start`."""
         if restore_from is not None:
             with stage("restore"):
                 restore(restore_from, settings, data_dir, identity, progress)
@@ -80,7 +82,7 @@ class WorkerStore:
         self._job: Job | None = None
         self._job_began = 0.0
         self.needs_new_worker = False  # this one cannot use the store any more
-        self._collection = self._open_collection(progress)
+        self._collection = self._open_collection(progress, tell)
 
     def method(self, name: str) -> Callable[..., Any]:
         """The operation of this name; StoreError if there is none."""
@@ -121,14 +123,13 @@ class WorkerStore:
         known |= {"since": made.get("at"), "since_by": made.get("reason")}
         return known | {"set_aside": swap.set_aside(self._data_dir)}
 
-    @property
-    def made_for(self) -> Identity:
-        """The model whose vectors the store holds."""
-        return self._collection.made_for
+    def store_facts(self) -> StoreFacts:
+        """What the daemon is told when the store is open."""
+        return facts_of(self._collection)
 
     def read_identity(self) -> Identity:
-        """The same, as an operation."""
-        return self.made_for
+        """The model whose vectors the store holds."""
+        return self._collection.made_for
 
     def check_files(self) -> None:
         """Raise `store_gone` if the open files are no longer those of the store."""
@@ -193,7 +194,7 @@ class WorkerStore:
 
     def replace_by_next(self, identity: Identity) -> None:
         """Replace the store by the next one, which has vectors of this model."""
-        if self.made_for == identity:
+        if self.read_identity() == identity:
             return  # a worker that did it died before it could say so
         self._drop_job()
         self.check_files()
@@ -253,7 +254,7 @@ class WorkerStore:
             send_event("info", "store_closed", ms=milliseconds(began), clean=in_place)
         self._drop_job(keep=True)  # last: it may have to wait for another process
 
-    def _open_collection(self, progress: ReportProgress) -> Collection:
+    def _open_collection(self, progress: ReportProgress, tell: Tell | None = None) -> Collection:
         if not self._embedded:
             return open_remote(self._settings, self._identity)
         opened = start(
@@ -265,6 +266,7 @@ class WorkerStore:
             any_model=self._any_model,
             reopening=self._reopening,
             crashes=self._crashes,
+            tell=tell,
         )
         self._crashes = 0
         self._files = OpenFiles(self._data_dir / LIVE)

@@ -1,0 +1,54 @@
+"""What a worker tells its daemon of the store when it opens it.
+
+ChromaDB takes longer to open the larger a store is, and a daemon with a snapshot of its index needs
+little of it to search. So the worker reads these facts of a store that was closed in order from the
+database, tells them, and opens ChromaDB after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
+from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
+from memoryd.adapters.chroma.rows import SCHEMA_KEY
+from memoryd.adapters.chroma.sqlite_read import DATABASE, collection_facts, read_revisions
+from memoryd.ports import Identity
+
+
+@dataclass(slots=True)
+class StoreFacts:
+    """See above."""
+
+    identity: Identity  # of the model for which it is open
+    made_for: Identity  # of the model whose vectors it holds
+    other_collections: dict[str, int]  # their rows
+    revisions: dict[str, int] | None  # by id, those of all memories; None if they are not known
+
+
+Tell = Callable[[StoreFacts], None]
+
+
+def facts_of(collection: Collection) -> StoreFacts:
+    """The facts of an open store."""
+    identity, made_for = collection.identity, collection.made_for
+    return StoreFacts(identity, made_for, _rows_of(collection.others), collection.take_revisions())
+
+
+def facts_in(folder: Path, collection: str, identity: Identity) -> StoreFacts | None:
+    """The facts of a store that is closed; None unless it was made for this model, by this version,
+    and every memory has a revision. Raises Unreadable."""
+    known = collection_facts(folder, collection)
+    if known.get(SCHEMA_KEY) != SCHEMA or identity_of(known) != identity:
+        return None
+    revisions = read_revisions(folder / DATABASE, collection)
+    if revisions is None:
+        return None
+    others = _rows_of(other_collections(folder, collection))
+    return StoreFacts(identity, identity, others, revisions)
+
+
+def _rows_of(others: tuple[OtherCollection, ...]) -> dict[str, int]:
+    return {other.name: other.rows for other in others}
