@@ -36,7 +36,7 @@ THREADS = max(2, min(4, os.cpu_count() or 1))
 PACE = 0.0002  # seconds of the sleeps in `paced`
 BULK: ContextVar[bool] = ContextVar("bulk", default=False)
 IN_BACKGROUND: ContextVar[bool] = ContextVar("in_background", default=False)
-BULK_NICE = 10  # a thread of this niceness gets a tenth of what others get, if they want it all
+BULK_NICE = 19  # the lowest priority: a thread of it gets little of a core that others want
 
 
 @contextmanager

@@ -41,6 +41,11 @@ class Encoder(Protocol):
     @property
     def dimension(self) -> int: ...
 
+    @property
+    def prefers_large_calls(self) -> bool:
+        """Whether it makes batches of its own of the texts of one call: then bulk work is faster in
+        larger calls."""
+
     def split(self, text: str, lead: str = "") -> list[Span]:
         """Overlapping passages of `text`, each short enough for the model with `lead` before it;
         one if all of it fits."""

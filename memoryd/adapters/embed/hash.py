@@ -35,6 +35,10 @@ class HashEncoder:
     def dimension(self) -> int:
         return self._dimension
 
+    @property
+    def prefers_large_calls(self) -> bool:
+        return False
+
     def knows(self, text: str) -> bool:
         return True
 

@@ -54,6 +54,10 @@ class HttpEncoder:
     def dimension(self) -> int:
         return self._dimension
 
+    @property
+    def prefers_large_calls(self) -> bool:
+        return False
+
     def knows(self, text: str) -> bool:
         return True
 

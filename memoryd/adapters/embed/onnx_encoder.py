@@ -64,6 +64,10 @@ class OnnxEncoder:
     def dimension(self) -> int:
         return self._prepared.dimension
 
+    @property
+    def prefers_large_calls(self) -> bool:
+        return True
+
     def knows(self, text: str) -> bool:
         return self._tokens.knows(text)
 
@@ -78,11 +82,17 @@ class OnnxEncoder:
         try:
             rows = self._tokens.ids([prefix + text for text in texts])
 
-            def run(batch: list[int]) -> None:
-                vectors[batch] = _run(session, [rows[index] for index in batch])
+            # Made on this thread: one of low priority would delay everybody else while it has the
+            # interpreter lock.
+            found = [(batch, _inputs([rows[i] for i in batch])) for batch in self._batches(rows)]
+
+            def run(inputs: dict[str, NDArray[np.int32]]) -> Any:
+                return session.run([OUTPUT], inputs)[0]
 
             # Documents always use the pool: it limits all callers together to the cores.
-            list((map if query else pool.map)(run, self._batches(rows)))
+            made = (map if query else pool.map)(run, [inputs for _, inputs in found])
+            for (batch, _), part in zip(found, made, strict=True):
+                vectors[batch] = part
         except Exception as exc:
             raise EmbedError(f"The model {self.model} failed ({type(exc).__name__}).") from exc
         return vectors
@@ -96,13 +106,14 @@ class OnnxEncoder:
         return batches(lengths, most, min(BATCH_TOKENS, share))
 
 
-def _run(session: Any, rows: list[list[int]]) -> Any:
+def _inputs(rows: list[list[int]]) -> dict[str, NDArray[np.int32]]:
+    """The arguments of the graph."""
     ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int32)
     mask = np.zeros_like(ids)
     for index, row in enumerate(rows):
         ids[index, : len(row)] = row
         mask[index, : len(row)] = 1
-    return session.run([OUTPUT], {IDS: ids, MASK: mask})[0]
+    return {IDS: ids, MASK: mask}
 
 
 def batches(lengths: Sequence[int], most: int, tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:

@@ -67,6 +67,10 @@ class SbertEncoder:
     def dimension(self) -> int:
         return self._dimension
 
+    @property
+    def prefers_large_calls(self) -> bool:
+        return False
+
     def knows(self, text: str) -> bool:
         return self._tokens.knows(text)
 

@@ -38,6 +38,8 @@ SHARED_SECONDS = 0.02  # of a batch of bulk work while others use the model
 ACTIVE = 5.0  # seconds since the last single text, until which others use the model
 # Characters in a batch of bulk work; the most while nobody else uses the model.
 MIN_BULK_CHARS, MAX_BULK_CHARS = 600, 4_000
+LARGE_CHARS = 16_000  # the same for a model that computes large calls in batches of its own
+MAX_SHARED_RUNNERS = max(1, RUNNERS - 1)  # of bulk work then: a core is left to the others
 BULK_WINDOW = 512  # texts that are sorted by length together
 
 
@@ -241,11 +243,13 @@ class BulkLane(Lane):
         await super().run()
 
     def _next_batch(self) -> list[tuple[Job, int]]:
+        calls, room, texts = self._limits()
+        if RUNNERS - self._idle >= calls:
+            return []
         if not self._window:
             self._window.extend(self._next_window())
         batch: list[tuple[Job, int]] = []
-        room = self._chars.fitting(SHARED_SECONDS) if self.is_shared else MAX_BULK_CHARS
-        while self._window and len(batch) < self._batch_size:
+        while self._window and len(batch) < texts:
             job, i = self._window[0]
             longest = len(job.texts[i])  # the texts before it are padded to its length
             if batch and (len(batch) + 1) * longest > room:
@@ -254,6 +258,14 @@ class BulkLane(Lane):
             if not job.done.is_set():  # it may have been cancelled, or have failed
                 batch.append((job, i))
         return batch
+
+    def _limits(self) -> tuple[int, int, int]:
+        """Calls of the encoder at the same time, characters and texts in each."""
+        if self.is_shared:
+            return MAX_SHARED_RUNNERS, self._chars.fitting(SHARED_SECONDS), self._batch_size
+        if self._encoder.prefers_large_calls:
+            return RUNNERS, LARGE_CHARS, BULK_WINDOW
+        return RUNNERS, MAX_BULK_CHARS, self._batch_size
 
     def _next_window(self) -> list[tuple[Job, int]]:
         found: list[tuple[Job, int]] = []
@@ -268,6 +280,7 @@ class BulkLane(Lane):
         began = perf_counter()
         await super()._encode(batch)
         self._chars.took(sum(len(job.texts[i]) for job, i in batch), perf_counter() - began)
+        self._work.set()  # for a runner that has left its core to others until now
 
 
 def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
