@@ -81,6 +81,14 @@ class SnapshotFile(Protocol):
     def load(self) -> Snapshot | None:
         """What was saved last; None if nothing was, or if it is damaged."""
 
+    def save_recent(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:
+        """Write a second, small snapshot of what has changed since the last one. Runs on a
+        thread."""
+
+    def take_recent(self) -> Snapshot | None:
+        """What `save_recent` wrote, once: its file is deleted, so that no text in it has to be
+        erased later."""
+
     def erase(self, key: int) -> None:
         """Overwrite one text immediately."""
 

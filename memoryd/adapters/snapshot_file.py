@@ -43,6 +43,7 @@ class LocalSnapshotFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._vectors_path = path.with_suffix(".vectors")
+        self._recent_path = path.with_name(f"{path.stem}-recent.snapshot")
         self._vectors: LocalVectorFile | None = None  # of the present file, or of the next one
         self._texts: LocalTexts | None = None  # of the present file
         self._writer: _SnapshotWriter | None = None  # of the file that is being written
@@ -125,6 +126,16 @@ class LocalSnapshotFile:
             raise ValueError("there are too few vectors")
         return found
 
+    def save_recent(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:
+        LocalSnapshotFile(self._recent_path).save(about, pieces)
+
+    def take_recent(self) -> Snapshot | None:
+        recent = LocalSnapshotFile(self._recent_path)
+        try:
+            return recent.load()
+        finally:
+            recent.clear()
+
     def erase(self, key: int) -> None:
         with self._lock:
             try:
@@ -141,7 +152,8 @@ class LocalSnapshotFile:
         with self._lock:
             self._texts = self._vectors = None
             # A file that is being written loses its name, so `save` cannot rename it.
-            for path in (self._path, self._path.with_suffix(".new"), self._vectors_path):
+            new = self._path.with_suffix(".new")
+            for path in (self._path, new, self._vectors_path, self._recent_path):
                 with contextlib.suppress(OSError):
                     path.unlink()
 

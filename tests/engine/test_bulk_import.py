@@ -120,6 +120,19 @@ class Slow(RamStore):
         await super().put_all(records, new=new)
 
 
+class Waiting(HashEncoder):
+    """Waits before it encodes the eighth fact."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        if any(fact(8).content in text for text in texts):
+            self.go.wait(60)
+        return super().encode(texts, query=query)
+
+
 class Counting(HashEncoder):
     """Counts the texts that it has encoded."""
 
@@ -193,6 +206,42 @@ async def test_batches_that_wait_are_written_together(config: Config, clock: Clo
         assert sorted(found) == [0, 1, 3]
         assert all(one == Arrival(Outcome.ADDED) for part in found.values() for one in part)
         assert not engine._parts.locks._locks
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+async def test_a_batch_waits_for_those_behind_it_until_a_commit_is_full(
+    config: Config, clock: Clock, monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
+    """While nobody else is active, and only for batches that are on their way."""
+    monkeypatch.setattr(bulk_import, "GATHER", 60.0)
+    monkeypatch.setattr(bulk_import, "MAX_COMMIT", 6 if is_full else 1000)
+    store, encoder = Slow(), Waiting()
+    store.go.set()
+    config = replace(config, embedding=replace(config.embedding, batch_size=3))
+    async with run_engine(config, store, encoder, 384, clock) as engine:
+        async with anyio.create_task_group() as tasks:
+            for first in (0, 3, 6):
+                tasks.start_soon(bulk, engine, facts(3, first))
+                await checkpoint()
+            await until(lambda: ready(engine) == (0 if is_full else 2))
+            await until(lambda: [len(ids) for ids in store.commits] == ([6] if is_full else []))
+            encoder.go.set()
+        assert [len(ids) for ids in store.commits] == ([6, 3] if is_full else [9])
+
+
+async def test_a_commit_lets_calls_of_others_ahead(config: Config, clock: Clock) -> None:
+    """Those that have begun, for a while."""
+    store = Slow()
+    store.go.set()
+    async with run_engine(config, store, HashEncoder(), 384, clock) as engine:
+        gate = engine._parts.gate
+        async with anyio.create_task_group() as tasks:
+            async with gate.passing():
+                tasks.start_soon(gate.let_ahead, 60.0)
+                await anyio.wait_all_tasks_blocked()
+                with anyio.fail_after(60):
+                    await bulk(engine, facts(3))
+        assert [len(ids) for ids in store.commits] == [3]
 
 
 async def test_one_that_fails_leaves_the_others_to_themselves(

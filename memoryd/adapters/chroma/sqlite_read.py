@@ -39,6 +39,8 @@ COUNT_QUERY = (
     "WHERE m.key = ? AND m.string_value IS NOT NULL AND e.segment_id = ?"
 )
 TOTAL_QUERY = "SELECT COUNT(*) FROM embeddings WHERE segment_id = ?"
+# If all rows are in one segment: twenty times as fast.
+ALL_QUERY = "SELECT COUNT(*) FROM embedding_metadata WHERE key = ? AND string_value IS NOT NULL"
 # Rows that are neither a memory nor a passage of one.
 UNREADABLE_QUERY = (
     "SELECT embedding_id FROM embeddings e WHERE segment_id = ? AND NOT EXISTS "
@@ -333,8 +335,7 @@ def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
                 return None
             topic, segment = f"%/{ours[0]}", ours[1]
             known: dict[str, int] = dict(connection.execute(REVISIONS_QUERY, (REVISION, segment)))
-            (memories,) = connection.execute(COUNT_QUERY, (TYPE, segment)).fetchone()
-            unreadable = _unreadable_ids(connection, segment, memories)
+            memories, unreadable = _counted(connection, segment)
             known |= dict.fromkeys(unreadable, 0)
             for (id,) in connection.execute(QUEUED_QUERY, (topic, segment)):
                 known[str(id).partition("#")[0]] = 0
@@ -343,10 +344,18 @@ def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
     return known if memories <= len(known) - len(unreadable) else None
 
 
-def _unreadable_ids(connection: sqlite3.Connection, segment: str, memories: int) -> list[str]:
-    """The ids of rows that are not part of a memory. Counted first, which is five times as fast."""
+def _counted(connection: sqlite3.Connection, segment: str) -> tuple[int, list[str]]:
+    """How many memories there are, and the ids of rows that are not part of one. Counted first,
+    which is five times as fast."""
     (total,) = connection.execute(TOTAL_QUERY, (segment,)).fetchone()
-    (passages,) = connection.execute(COUNT_QUERY, (OF, segment)).fetchone()
+    (every,) = connection.execute("SELECT COUNT(*) FROM embeddings").fetchone()
+
+    def count(key: str) -> int:
+        query, values = (ALL_QUERY, (key,)) if every == total else (COUNT_QUERY, (key, segment))
+        return int(connection.execute(query, values).fetchone()[0])
+
+    memories, passages = count(TYPE), count(OF)
     if total == memories + passages:
-        return []
-    return [str(id) for (id,) in connection.execute(UNREADABLE_QUERY, (segment, TYPE, OF))]
+        return memories, []
+    unreadable = connection.execute(UNREADABLE_QUERY, (segment, TYPE, OF))
+    return memories, [str(id) for (id,) in unreadable]

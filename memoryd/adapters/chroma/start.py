@@ -129,12 +129,13 @@ def _tell(settings: StoreSettings, data_dir: Path, identity: Identity, tell: Tel
     """Tell what is in a store that was closed in order; whether that was possible."""
     folder = data_dir / LIVE
     try:
+        check_access(folder)
         check_files(folder)
         if not (folder / CLEAN).exists() or is_torn(folder):
             return False
         with stage("facts"):
             facts = facts_in(folder, settings.collection, identity)
-    except StoreError:  # opening it finds and reports the fault
+    except (StoreError, OSError):  # opening it finds and reports the fault
         return False
     if facts is not None:
         tell(facts)

@@ -87,6 +87,11 @@ class Entries:
         kept[slot] = entry
         return entry
 
+    def unsaved(self) -> set[int]:
+        """The slots that were written since the last snapshot, some of which may be free."""
+        sealed = (part for part in self._sealed if isinstance(part, dict))
+        return {slot for part in (*sealed, self._fresh) for slot in part}
+
     def seal(self) -> None:
         """Begin a snapshot: what is written from now on is not in it."""
         if self._fresh:

@@ -152,6 +152,10 @@ class Index(IndexTables):
         passages = tuple(Passage(s, v) for s, v in zip(entry.spans, vectors, strict=True))
         return Record(entry.memory, passages, entry.revision)
 
+    def unsaved_ids(self) -> list[str]:
+        """The ids of the memories that were written since the last snapshot."""
+        return self.ids_in(self._entries.unsaved())
+
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
         """How many memories of each type are alive, and when the next of them expires."""
         return self._columns.census(now)

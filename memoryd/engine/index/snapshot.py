@@ -19,6 +19,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -29,6 +30,7 @@ import structlog
 
 from memoryd.engine.index.columns import id_key
 from memoryd.engine.index.index import Index
+from memoryd.engine.index.recent import pieces_of, records_in
 from memoryd.engine.index.sealing import KEPT, Sealing
 from memoryd.engine.index.terms import TERMS_VERSION
 from memoryd.fields import AUDIENCE, PRIVATE
@@ -54,7 +56,8 @@ CHECK_INTERVAL = 30.0  # seconds between checks whether enough has changed
 BUSY_SHARE = 20  # saving takes at most one in this many seconds
 RETRY = 600.0  # seconds after a failure such as a full disk
 MAX_AT_END = 20_000  # memories up to which a stop saves a snapshot
-END_LIMIT = 1.0  # seconds that a stop waits for it
+MAX_RECENT = 5_000  # in a larger store, changed memories up to which a stop saves these
+END_LIMIT = 1.0  # seconds that a stop waits for either
 OUTAGE_END_LIMIT = 3.0  # the same if the next start may have nothing else
 GIVE_UP_WAIT = 0.5  # seconds for the thread to notice that it must give up
 
@@ -82,6 +85,8 @@ class NoSnapshotFile:
         self, about: Mapping[str, object], pieces: Iterable[Piece], keep: Collection[str] = ()
     ) -> Snapshot | None: ...
     def load(self) -> Snapshot | None: ...
+    def save_recent(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None: ...
+    def take_recent(self) -> Snapshot | None: ...
     def erase(self, key: int) -> None: ...
     def clear(self) -> None: ...
 
@@ -139,13 +144,24 @@ class Snapshots:
         restored = len(self._index)
         # Forgotten or changed, and the daemon was killed before it erased the text.
         await anyio.to_thread.run_sync(self._erase_all, stale)
+        await self._add_recent(known)
         changed = [id for id in known.by_id if id not in self._index]
         for start in range(0, len(changed), FETCH):
             tell(Progress(LOADING, len(self._index), len(known.by_id)))
             for record in await store.get(changed[start : start + FETCH]):
                 self._index.put(record)
-        self._saved = max(0, self._index.changes - 2 * len(changed) - len(stale))
+        changes = 2 * (len(self._index) - restored)
+        self._saved = max(0, self._index.changes - changes - len(stale))
         return restored
+
+    async def _add_recent(self, known: Revisions) -> None:
+        """Add the memories that were written between the snapshot and the last stop."""
+        saved = await anyio.to_thread.run_sync(self._file.take_recent)
+        if saved is None or saved.about != self._about:
+            return
+        for record in records_in(saved):
+            if record.revision and known.by_id.get(record.memory.id) == record.revision:
+                self._index.put(record)
 
     def _erase_all(self, keys: Iterable[int]) -> None:
         for key in keys:
@@ -192,10 +208,22 @@ class Snapshots:
         return await self.save()
 
     async def save_at_end(self) -> None:
-        """Save if the index is small; else the next start reads the changes from the store."""
-        if len(self._index) <= MAX_AT_END:
-            with anyio.move_on_after(self._end_limit):
+        """Save if the index is small; else what has changed since the last snapshot, unless that is
+        much: then the next start reads it from the store."""
+        with anyio.move_on_after(self._end_limit):
+            if len(self._index) <= MAX_AT_END:
                 await self.save()
+            elif self._saved >= 0:
+                await self._save_recent()
+
+    async def _save_recent(self) -> None:
+        ids = self._index.unsaved_ids()
+        if not ids or len(ids) > MAX_RECENT:
+            return
+        records = [record for id in ids if (record := self._index.record(id)) is not None]
+        save = partial(self._file.save_recent, self._about, pieces_of(records))
+        with contextlib.suppress(OSError):  # such as a full disk
+            await anyio.to_thread.run_sync(save, abandon_on_cancel=True)
 
     async def save(self) -> bool:
         """Write a snapshot of the index as it is now, unless `clear` is called meanwhile; false if

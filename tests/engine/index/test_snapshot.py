@@ -107,6 +107,61 @@ async def test_what_changed_since_is_read_from_the_store(place: Place) -> None:
         assert await engine.get(ids[0]) is None
 
 
+async def test_what_a_large_store_wrote_since_is_kept_until_the_next_start(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then nothing is read from the store, and the file is gone."""
+    async with place.start() as engine:
+        ids = await fill(engine)
+    monkeypatch.setattr(snapshot, "MAX_AT_END", 0)
+    recent = place.file.with_name("index-recent.snapshot")
+    async with place.start() as engine:
+        await engine.forget(ids[0])
+        await engine.update_memory(ids[1], content="robot 1 in the attic")
+        await engine.update_memory("long", content="longer words there " * 300)
+        await engine.store("canary in the recent file")
+        expected = await answers(engine)
+    assert b"canary in the recent file" in recent.read_bytes()
+    assert b"robot 0" not in recent.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(place.store, "get", None)  # nothing asks for it
+        start = place.start()
+        engine = await start.__aenter__()
+        assert not recent.exists()
+        assert await answers(engine) == expected
+    assert await engine.get(ids[0]) is None
+    await engine.update_memory(ids[1], content="robot 1 in the cellar")
+    expected = await answers(engine)
+    await start.__aexit__(None, None, None)
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+
+
+@pytest.mark.parametrize("fault", ["old", "damaged", "too many"])
+async def test_a_recent_file_counts_only_if_the_store_agrees(
+    place: Place, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    async with place.start() as engine:
+        ids = await fill(engine)
+    monkeypatch.setattr(snapshot, "MAX_AT_END", 0)
+    if fault == "too many":
+        monkeypatch.setattr(snapshot, "MAX_RECENT", 0)
+    recent = place.file.with_name("index-recent.snapshot")
+    async with place.start() as engine:
+        await engine.update_memory(ids[1], content="robot 1 in the attic")
+        expected = await answers(engine)
+    assert recent.exists() == (fault != "too many")
+    if fault == "old":
+        async with place.start(snapshot_file=False) as engine:
+            await engine.update_memory(ids[1], content="robot 1 in the cellar")
+            expected = await answers(engine)
+    elif fault == "damaged":
+        recent.write_bytes(recent.read_bytes()[:-20])
+    async with place.start() as engine:
+        assert await answers(engine) == expected
+        assert not recent.exists()
+
+
 async def test_forgotten_and_changed_texts_leave_the_file_at_once(place: Place) -> None:
     async with place.start() as engine:
         await fill(engine)

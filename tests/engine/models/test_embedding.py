@@ -201,6 +201,43 @@ async def test_single_texts_go_ahead_of_bulk_work_that_waits() -> None:
     assert len(encoder.calls) > RUNNERS + 2
 
 
+class Large(Recorder):
+    """A model that makes batches of its own, and notes how many calls run at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running = self.most = 0
+        self._lock = threading.Lock()
+
+    @property
+    def prefers_large_calls(self) -> bool:
+        return True
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        try:
+            return super().encode(texts, query=query)
+        finally:
+            with self._lock:
+                self.running -= 1
+
+
+async def test_bulk_work_makes_large_calls_unless_others_are_active() -> None:
+    encoder = Large()
+    texts = [f"bulk {n} " * 20 for n in range(100)]
+    async with running(encoder, batch_size=4) as embedding:
+        await embedding.documents(texts, [""] * 100)
+        assert max(map(len, encoder.calls)) > 20
+        await embedding.document("one of another client")
+        encoder.calls.clear()
+        encoder.most = 0
+        await embedding.documents(texts, [""] * 100)
+        assert max(map(len, encoder.calls)) <= 4
+        assert encoder.most <= max(1, RUNNERS - 1), "a core is left to the others"
+
+
 async def test_a_batch_of_bulk_work_begins_when_single_texts_are_done() -> None:
     encoder = Recorder()
     async with running(encoder) as embedding, anyio.create_task_group() as tasks:
