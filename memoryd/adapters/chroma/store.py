@@ -12,7 +12,7 @@ import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
@@ -137,8 +137,7 @@ class ChromaStore:
         return found
 
     async def clock(self) -> int:
-        found: int = await self._worker.call("clock")
-        return found
+        return int(await self._worker.call("clock"))
 
     async def listing(self, offset: int) -> Mapping[str, int] | None:
         found: dict[str, int] | None = await self._worker.call("listing", offset)
@@ -219,8 +218,7 @@ class ChromaStore:
 
     async def read_identity(self) -> Identity:
         """The model whose vectors the store holds now."""
-        found: Identity = await self._worker.call("read_identity")
-        return found
+        return cast(Identity, await self._worker.call("read_identity"))
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
@@ -377,9 +375,9 @@ async def open_chroma(
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block. Raises StoreBusy, StoreMismatch, StoreUnavailable.
     `restore`: make it from a backup first. `any_model`: open a store of another model as it is.
-    `tell_first`: the block may begin before ChromaDB is open, and calls wait for that.
-    `progress`: called while a slow opening goes on, also when a worker is replaced, and with None
-    at its end. `backups`: their folder, if it is not in the data directory."""
+    `tell_first`: begin the block before ChromaDB is open, if possible; calls wait. `progress`:
+    called in a slow opening, also of a later worker, and with None at its end. `backups`: their
+    folder, if it is not in the data directory."""
     worker = WorkerClient(
         settings,
         data_dir,

@@ -176,7 +176,7 @@ def kill_everywhere(base: Path, what: str) -> list[dict[str, object]]:
             take_lock(folder, os.getpid(), 60.0)  # the process that copies may still run
             opened = open_store(folder)
             found: dict[str, object] = {"found": contents(opened)}
-            found |= {"model": opened.made_for.model}
+            found |= {"model": opened.read_identity().model}
             go_on(opened)
             found |= {"rewritten": contents(opened), "since_by": opened.facts()["since_by"]}
             said.write_text(json.dumps(found))
