@@ -22,7 +22,7 @@ import anyio.lowlevel
 import structlog
 
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.passages import row_terms
+from memoryd.engine.index.passages import RowTerms, row_terms
 from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.parts import Gate, Parts
@@ -35,10 +35,12 @@ from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 RETRY = 60.0  # seconds after a failure such as a full disk
-AT_ONCE = 128  # memories that are embedded and written at the same time
+BATCH = 128  # memories that are embedded and written together
+AT_ONCE = 3  # batches: while one is written, the next are embedded
 FEW = 32  # with no more than this many left to do, the engine is held back for the last of them
 MAX_REFUSED = 32  # texts that may be left without a vector because the model does not accept them
 PACE = 500  # memories compared before the event loop runs other tasks
+PACE_ADDED = 16  # the same for memories that are added to the index
 DELETES = 500  # memories deleted in one call
 LONG = 5_000  # characters of content from which its terms are computed on a thread
 
@@ -156,9 +158,8 @@ class _Filling:
         """One pass: delete what is gone or changed, add what is missing; how many were missing."""
         await self.delete_stale()
         known = self._parts.index
-        ids = [id async for id in _paced(known.ids()) if id not in self.index]
-        missing = [memory for id in ids if (memory := known.get(id))]
-        left = iter(missing)
+        missing = [id async for id in _paced(known.ids()) if id not in self.index]
+        left = (missing[start : start + BATCH] for start in range(0, len(missing), BATCH))
         async with task_group() as tasks:
             for _ in range(AT_ONCE):
                 tasks.start_soon(self._add_all, left)
@@ -181,24 +182,44 @@ class _Filling:
 
     def _is_done(self, memory: Memory) -> bool:
         id, live = memory.id, self._parts.index
-        # The memory is compared too: those of a restored backup all have the revision 0.
-        is_same = live.revision(id) == self.index.revision(id) and live.get(id) == memory
+        revision = live.revision(id)
+        is_same = revision == self.index.revision(id)
+        if not revision:  # as all memories of a restored backup
+            is_same = is_same and live.get(id) == memory
         return is_same and (not self.index.is_pending(id) or id in self._refused)
 
-    async def _add_all(self, left: Iterator[Memory]) -> None:
-        for memory in left:
-            await self._add(memory)
+    async def _add_all(self, left: Iterator[list[str]]) -> None:
+        for ids in left:
+            await self._add(ids)
 
-    async def _add(self, memory: Memory) -> None:
+    async def _add(self, ids: list[str]) -> None:
         live = self._parts.index
-        revision = live.revision(memory.id)
-        record = Record(memory, await self._passages(memory), revision or 0)
-        terms = await in_thread(row_terms, record) if len(memory.content) > LONG else None
+        found = [(memory, live.revision(id) or 0) for id in ids if (memory := live.get(id))]
+        passages = await self._all_passages([memory for memory, _ in found])
+        records = [
+            Record(memory, made, revision)
+            for (memory, revision), made in zip(found, passages, strict=True)
+        ]
+        terms = {r.memory.id: await _terms(r) for r in records if len(r.memory.content) > LONG}
         async with self._gate.passing():
-            if live.revision(memory.id) == revision and live.get(memory.id) is memory:
-                await self._store.put(record, new=True)
-                self.index.put(record, terms)
+            same = [record for record in records if self._is_current(record)]
+            if same:
+                await self._store.put_all(same, new=True)
+            async for record in _paced(same, PACE_ADDED):
+                self.index.put(record, terms.get(record.memory.id))
                 self.added += 1
+
+    def _is_current(self, record: Record) -> bool:
+        id, live = record.memory.id, self._parts.index
+        return live.revision(id) == record.revision and live.get(id) == record.memory
+
+    async def _all_passages(self, memories: list[Memory]) -> list[tuple[Passage, ...]]:
+        texts = [memory.content for memory in memories]
+        leads = [lead_of(memory, self._parts.search.lead_fields) for memory in memories]
+        try:
+            return await self._embedding.documents(texts, leads)
+        except TextRefused:  # only some of them may be refused
+            return [await self._passages(memory) for memory in memories]
 
     async def _passages(self, memory: Memory) -> tuple[Passage, ...]:
         """The vectors of a memory; none if the model does not accept its text. Raises TextRefused
@@ -213,10 +234,14 @@ class _Filling:
             return ()
 
 
-async def _paced(items: Iterable[Item]) -> AsyncIterator[Item]:
+async def _terms(record: Record) -> RowTerms:
+    return await in_thread(row_terms, record)
+
+
+async def _paced(items: Iterable[Item], pace: int = PACE) -> AsyncIterator[Item]:
     for number, item in enumerate(items, start=1):
         yield item
-        if number % PACE == 0:
+        if number % pace == 0:
             await anyio.lowlevel.checkpoint()
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -15,7 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 from memoryd.adapters.embed.hash import HashEncoder
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.engine.engine import Engine
+from memoryd.engine.index import entries, snapshot
 from memoryd.engine.models import model_change
 from memoryd.engine.models.model_change import ModelChange
 from memoryd.engine.run import run_engine
@@ -187,6 +190,8 @@ async def test_what_is_done_is_not_embedded_again(
             await anyio.sleep_forever()
         await put(*args, **options)  # type: ignore[arg-type]
 
+    monkeypatch.setattr(model_change, "BATCH", 25)
+    monkeypatch.setattr(model_change, "AT_ONCE", 1)
     monkeypatch.setattr(next_store.store, "put", put_some)
     async with anyio.create_task_group() as tasks, changing(engine, next_store) as change:
         tasks.start_soon(change.run, encoder)
@@ -296,6 +301,7 @@ async def held_at_the_last(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(model_change, "AT_ONCE", 1)
+        patch.setattr(model_change, "BATCH", 1)
         patch.setattr(next_store.store, "put", put_until_the_last)
         async with changing(engine, next_store) as change, anyio.create_task_group() as tasks:
             tasks.start_soon(change.run, NEW)
@@ -303,6 +309,32 @@ async def held_at_the_last(
             assert set(gone) <= set(next_store.store.records)
             yield gone, go
             tasks.cancel_scope.cancel()
+
+
+async def test_memories_that_are_not_in_ram_change_too(
+    config: Config,
+    store: RamStore,
+    next_store: RamNextStore,
+    clock: Clock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The index reads those of its snapshot anew each time."""
+    monkeypatch.setattr(snapshot, "MIN_MEMORIES", 0)
+    monkeypatch.setattr(entries, "MAX_KEPT", 1)
+
+    def start() -> AbstractAsyncContextManager[Engine]:
+        kept = LocalSnapshotFile(tmp_path / "index.snapshot")
+        return run_engine(config, store, OLD, OLD.dimension, clock, kept, "old")
+
+    async with start() as engine:
+        for n in range(20):
+            await engine.store(f"robot {n} drinks tea in the hall")
+    async with start() as engine, changing(engine, next_store) as change:
+        assert not engine._parts.index.unsaved_ids()
+        with anyio.fail_after(60):
+            await change.run(NEW)
+        assert_all_by(NEW, engine, store)
 
 
 def secrets_in(store: RamStore) -> list[str]:
