@@ -50,6 +50,7 @@ SHARES = {"50 %": 2, "5 %": 20, "0.5 %": 200, "0.05 %": 2000}  # one memory in s
 STORES, TOP = 50, 10
 FILL_ROWS = 2_000  # in a commit: Chroma may write its whole index after each
 START_LIMIT, STOP_LIMIT = 1800.0, 120.0  # seconds
+SETTLED = 2.0  # seconds without a change, after which nothing more is being saved
 PAGE = 5_000
 OURS, PLAIN = "ours", "plain Chroma"
 Row = dict[str, float]
@@ -121,9 +122,13 @@ class Daemon:
             time.sleep(0.005)
 
     def wait_for_snapshot(self) -> None:
-        end = time.monotonic() + START_LIMIT
-        while not (self.folder / "index.snapshot").exists() and time.monotonic() < end:
-            time.sleep(0.1)
+        """Until there is one, and no newer one is being written."""
+        end, since = time.monotonic() + START_LIMIT, time.monotonic()
+        while time.monotonic() < min(end, since + SETTLED):
+            is_there = (self.folder / "index.snapshot").exists()
+            if not is_there or (self.folder / "index.new").exists():
+                since = time.monotonic()
+            time.sleep(0.05)
 
     def command(self, *words: str) -> float:
         """Seconds that a command of the command line takes."""

@@ -221,6 +221,8 @@ class Snapshots:
         if not ids or len(ids) > MAX_RECENT:
             return
         records = [record for id in ids if (record := self._index.record(id)) is not None]
+        if not records:  # as with a Chroma server, which has the vectors
+            return
         save = partial(self._file.save_recent, self._about, pieces_of(records))
         with contextlib.suppress(OSError):  # such as a full disk
             await anyio.to_thread.run_sync(save, abandon_on_cancel=True)

@@ -40,7 +40,7 @@ AT_ONCE = 3  # batches: while one is written, the next are embedded
 FEW = 32  # with no more than this many left to do, the engine is held back for the last of them
 MAX_REFUSED = 32  # texts that may be left without a vector because the model does not accept them
 PACE = 500  # memories compared before the event loop runs other tasks
-PACE_ADDED = 16  # the same for memories that are added to the index
+PACE_ADDED = 16  # the same for memories that are read, or added to the index
 DELETES = 500  # memories deleted in one call
 LONG = 5_000  # characters of content from which its terms are computed on a thread
 
@@ -194,7 +194,11 @@ class _Filling:
 
     async def _add(self, ids: list[str]) -> None:
         live = self._parts.index
-        found = [(memory, live.revision(id) or 0) for id in ids if (memory := live.get(id))]
+        found = [
+            (memory, live.revision(id) or 0)
+            async for id in _paced(ids, PACE_ADDED)
+            if (memory := live.get(id))
+        ]
         passages = await self._all_passages([memory for memory, _ in found])
         records = [
             Record(memory, made, revision)
@@ -202,7 +206,9 @@ class _Filling:
         ]
         terms = {r.memory.id: await _terms(r) for r in records if len(r.memory.content) > LONG}
         async with self._gate.passing():
-            same = [record for record in records if self._is_current(record)]
+            # What changes after this is seen by the next pass.
+            paced = _paced(records, PACE_ADDED)
+            same = [record async for record in paced if self._is_current(record)]
             if same:
                 await self._store.put_all(same, new=True)
             async for record in _paced(same, PACE_ADDED):
