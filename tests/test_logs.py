@@ -19,8 +19,6 @@ from memoryd.settings import LogSettings
 from tests.daemons import Daemon
 
 DAEMON_STAGES = ["config", "lock", "import", "listen", "model", "store", "load", "sweep"]
-# The first worker imports ChromaDB beside the daemon's own imports; a later one when it opens.
-FIRST_WORKER_STAGES = ["import", "lock", "files", "open", "check"]
 WORKER_STAGES = ["lock", "files", "import", "open", "check"]
 
 
@@ -46,7 +44,7 @@ def test_a_start_is_logged_stage_by_stage(daemon: Daemon) -> None:
     assert daemon.stop() == 0
     seen = events(daemon, "stage")
     assert sorted(e["stage"] for e in seen if "worker" not in e) == sorted(DAEMON_STAGES)
-    assert [e["stage"] for e in seen if e.get("worker") == worker] == FIRST_WORKER_STAGES
+    assert [e["stage"] for e in seen if e.get("worker") == worker] == WORKER_STAGES
     took = {("worker" in event, event["stage"]): event["ms"] for event in seen}
     (ready,) = events(daemon, "ready")
     assert max(took[False, "import"], took[False, "store"], took[True, "open"]) <= ready["ms"]

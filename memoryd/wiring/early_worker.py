@@ -14,7 +14,7 @@ def start_worker(config: Config) -> None:
     is_thin = config.store.mode == "http" and config.search.index == "remote"
     opening = None
     if identity is not None and not is_thin:  # a thin daemon has no store on this machine
-        settings, is_alone = local_store(config)
-        options = {"any_model": is_alone, "tell_first": is_alone}
+        settings, any_model, tell_first = local_store(config)
+        options = {"any_model": any_model, "tell_first": tell_first}
         opening = opening_of(settings, config.memory.path, identity, None, **options)
     start_early(config.memory.path, opening)

@@ -35,7 +35,7 @@ from memoryd.ports import Encoder, Identity, Progress, PromptFn, Watch
 from memoryd.settings import Config
 from memoryd.tasks import task_group
 from memoryd.wiring.further_models import load_stored, serve_change, serve_reranker
-from memoryd.wiring.local_store import on_this_machine, with_owner
+from memoryd.wiring.local_store import on_this_machine, snapshot_path, with_owner
 from memoryd.wiring.model import Model, guarded
 from memoryd.wiring.store import Opened, open_store
 from memoryd.wiring.takeover import take_over
@@ -183,7 +183,7 @@ async def open_engine(
         if model is not None:
             tasks.start_soon(model.load)
         identity = await _identity(model)
-        snapshot_file = LocalSnapshotFile(config.memory.path / "index.snapshot")
+        snapshot_file = LocalSnapshotFile(snapshot_path(config.memory.path))
         snapshot_file.prefetch()
         async with (
             open_store(config, identity, watch) as opened,

@@ -6,6 +6,8 @@ from __future__ import annotations
 import getpass
 import os
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 from memoryd.adapters.embed.catalogue import known_model
 from memoryd.ports import Identity
@@ -25,10 +27,24 @@ def _login_name() -> str:
         return f"user {os.getuid()}"
 
 
-def local_store(config: Config) -> tuple[StoreSettings, bool]:
-    """The settings of the store on this machine, and whether it is all there is. Only then it may
-    be of another model, and need not be open before it is used."""
-    return on_this_machine(config.store), config.store.mode == "embedded"
+class LocalStore(NamedTuple):
+    """The store on this machine, and the options of its opening."""
+
+    settings: StoreSettings
+    any_model: bool  # not as the private part of a store
+    tell_first: bool  # the index can be loaded without ChromaDB
+
+
+def local_store(config: Config) -> LocalStore:
+    """How the store on this machine is to be opened."""
+    is_alone = config.store.mode == "embedded"
+    has_snapshot = snapshot_path(config.memory.path).exists()
+    return LocalStore(on_this_machine(config.store), is_alone, is_alone and has_snapshot)
+
+
+def snapshot_path(data_dir: Path) -> Path:
+    """The snapshot of the index."""
+    return data_dir / "index.snapshot"
 
 
 def on_this_machine(settings: StoreSettings) -> StoreSettings:

@@ -75,13 +75,13 @@ def _open_embedded(
 ) -> AbstractAsyncContextManager[ChromaStore]:
     """The store on this machine: the only one, or that of the private memories."""
     folder = config.memory.path
-    settings, is_alone = local_store(config)
+    settings, any_model, tell_first = local_store(config)
     return open_chroma(
         settings,
         folder,
         identity,
-        any_model=is_alone,
-        tell_first=is_alone,
+        any_model=any_model,
+        tell_first=tell_first,
         progress=watch,
         backups=config.backup.folder(folder),
     )

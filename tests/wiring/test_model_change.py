@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.chroma.swap import NEXT
 from memoryd.engine.engine import Engine
+from memoryd.engine.models import lanes, model_change
 from memoryd.errors import EmbedError, ModelMissing
 from memoryd.ports import Encoder
 from memoryd.settings import Config
@@ -75,6 +76,9 @@ async def changing(folder: Path) -> AsyncIterator[tuple[Engine, Held]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wiring, "load_encoder", load)
+        # Few memories wait for the dock: those of its batch.
+        patch.setattr(model_change, "BATCH", 2)
+        patch.setattr(lanes, "LARGE_CHARS", 1)
         async with open_engine(using(folder, BGE)) as engine:
             (model,) = models
             try:

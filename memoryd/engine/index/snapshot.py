@@ -122,14 +122,10 @@ class Snapshots:
         """Fill the empty index; how many memories came from the snapshot. Reports progress to
         `watch`."""
         tell = watch or (lambda so_far: None)
-        collecting = gc.isenabled()
-        gc.disable()  # everything allocated now stays; collections would only cost time
         try:
             return await self._load(store, tell)
         finally:
             tell(None)
-            if collecting:
-                gc.enable()
 
     async def _load(self, store: Store, tell: Watch) -> int:
         known = await store.revisions()
@@ -140,7 +136,8 @@ class Snapshots:
             return 0
         dimension = self._index.tables[0].dimension
         file = self._file.vectors(dimension) if self._index.has_vectors else None
-        stale = _restore(self._index, snapshot, known, file)
+        with _without_collections():
+            stale = _restore(self._index, snapshot, known, file)
         restored = len(self._index)
         # Forgotten or changed, and the daemon was killed before it erased the text.
         await anyio.to_thread.run_sync(self._erase_all, stale)
@@ -183,10 +180,11 @@ class Snapshots:
             tasks.start_soon(ask)
             async for page in pages:
                 tell(Progress(LOADING, len(self._index), count))
-                for number, record in enumerate(page, start=1):
-                    self._index.put(record)
-                    if number % PACE_READ == 0:
-                        await anyio.lowlevel.checkpoint()
+                with _without_collections():
+                    for number, record in enumerate(page, start=1):
+                        self._index.put(record)
+                        if number % PACE_READ == 0:
+                            await anyio.lowlevel.checkpoint()
                 # Here, so that the first search does not have to.
                 self._index.tables[0].round_new_rows()
                 if len(self._index) >= save_at:
@@ -321,6 +319,19 @@ class Snapshots:
         """Keep snapshots of this index from now on."""
         self.clear()
         self._index, self._about = index, _about(index, identity)
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """No garbage is collected inside the block: what it allocates stays. Not while anything waits
+    for the store, because calls leave garbage meanwhile."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _about(index: Index, identity: Mapping[str, object]) -> dict[str, object]:
