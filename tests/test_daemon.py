@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -200,6 +201,7 @@ def test_a_start_with_another_collection_says_what_else_is_there(tmp_path: Path)
 
 SLOW = """
 import sys
+import time
 from memoryd.adapters.chroma import early_worker
 from memoryd.cli.main import main
 early_worker.WORKER = [sys.executable, "-P", sys.argv.pop(1), sys.argv.pop(1)]
@@ -242,7 +244,9 @@ def test_status_tells_that_a_slow_opening_goes_on(daemon: Daemon, tmp_path: Path
     hold.touch()
     daemon.process = daemon.spawn(("-c", SLOW, odd_worker.__file__, str(hold.parent)))
     seen: list[float] = []
+    end = time.monotonic() + 120
     while len(set(seen)) < 3:
+        assert time.monotonic() < end, "it tells nothing"
         status = daemon.status()
         assert status["health"] == "starting"
         if (so_far := status.get("progress")) and so_far["what"] == "opening":
