@@ -10,9 +10,9 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
