@@ -156,9 +156,11 @@ class Snapshots:
         saved = await anyio.to_thread.run_sync(self._file.take_recent)
         if saved is None or saved.about != self._about:
             return
-        for record in records_in(saved):
+        for number, record in enumerate(records_in(saved), start=1):
             if record.revision and known.by_id.get(record.memory.id) == record.revision:
                 self._index.put(record)
+            if number % PACE_READ == 0:
+                await anyio.lowlevel.checkpoint()
 
     def _erase_all(self, keys: Iterable[int]) -> None:
         for key in keys:

@@ -21,13 +21,12 @@ import anyio
 import anyio.lowlevel
 import structlog
 
+from memoryd.engine import commits
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.passages import RowTerms, row_terms
 from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.parts import Gate, Parts
 from memoryd.errors import MemorydError, TextRefused
-from memoryd.fair import in_thread
 from memoryd.lead import lead_of
 from memoryd.model import Memory
 from memoryd.ports import Encoder, Identity, NextStore, Passage, Record, Store
@@ -42,7 +41,6 @@ MAX_REFUSED = 32  # texts that may be left without a vector because the model do
 PACE = 500  # memories compared before the event loop runs other tasks
 PACE_ADDED = 16  # the same for memories that are read, or added to the index
 DELETES = 500  # memories deleted in one call
-LONG = 5_000  # characters of content from which its terms are computed on a thread
 
 Item = TypeVar("Item")
 
@@ -204,7 +202,7 @@ class _Filling:
             Record(memory, made, revision)
             for (memory, revision), made in zip(found, passages, strict=True)
         ]
-        terms = {r.memory.id: await _terms(r) for r in records if len(r.memory.content) > LONG}
+        terms = {record.memory.id: await commits.terms(record) for record in records}
         async with self._gate.passing():
             # What changes after this is seen by the next pass.
             paced = _paced(records, PACE_ADDED)
@@ -212,7 +210,7 @@ class _Filling:
             if same:
                 await self._store.put_all(same, new=True)
             async for record in _paced(same, PACE_ADDED):
-                self.index.put(record, terms.get(record.memory.id))
+                self.index.put(record, terms[record.memory.id])
                 self.added += 1
 
     def _is_current(self, record: Record) -> bool:
@@ -238,10 +236,6 @@ class _Filling:
             if len(self._refused) > MAX_REFUSED:
                 raise
             return ()
-
-
-async def _terms(record: Record) -> RowTerms:
-    return await in_thread(row_terms, record)
 
 
 async def _paced(items: Iterable[Item], pace: int = PACE) -> AsyncIterator[Item]:
