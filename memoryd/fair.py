@@ -15,13 +15,14 @@ import sys
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
@@ -176,6 +177,14 @@ async def in_background(work: Callable[..., Answer], *args: object) -> Answer:
         return await anyio.to_thread.run_sync(work, *args, abandon_on_cancel=True)
     finally:
         IN_BACKGROUND.reset(token)
+
+
+async def in_turns(items: Iterable[One], burst: int) -> AsyncIterator[One]:
+    """The items; after each `burst` of them other tasks run. For a long loop on the event loop."""
+    for number, item in enumerate(items, start=1):
+        yield item
+        if number % burst == 0:
+            await anyio.lowlevel.checkpoint()
 
 
 def paced(items: Iterable[One], burst: int, pause: float = PACE) -> Iterator[One]:

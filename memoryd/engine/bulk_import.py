@@ -42,7 +42,7 @@ from memoryd.errors import (
     StoreUnavailable,
     TextRefused,
 )
-from memoryd.fair import CALLER, Portion, in_bulk, in_thread, paced
+from memoryd.fair import CALLER, Portion, in_bulk, in_thread, in_turns, paced
 from memoryd.lead import lead_of
 from memoryd.model import Memory, is_expired
 from memoryd.ports import Encoder, Record
@@ -131,7 +131,7 @@ class BulkImports:
         """Make the vectors of those that are going to be written, as far as can be known now."""
         wanted: list[_Arriving] = []
         now = self._parts.clock()
-        async for one in _in_turns(batch):
+        async for one in in_turns(batch, BURST):
             if one.needs_passages and one.is_clean:
                 if self._foreseen(one.memory, overwrite, foreign, now)[0].changed:
                     wanted.append(one)
@@ -196,7 +196,7 @@ class BulkImports:
             encoder = self._parts.embedding.encoder
             async with self._parts.locks.hold(key for one in some for key in one.keys):
                 now = self._parts.clock()
-                async for one in _in_turns(some):
+                async for one in in_turns(some, BURST):
                     found, is_plain = self._foreseen(one.memory, overwrite, foreign, now)
                     is_ready = not one.needs_passages and one.encoder is encoder
                     if not found.changed and not (overwrite and rest):
@@ -339,14 +339,6 @@ class _Order:
             line.places[0].turn.set()
         elif self._lines.get(CALLER.get()) is line:
             del self._lines[CALLER.get()]
-
-
-async def _in_turns(batch: Sequence[_Arriving]) -> AsyncIterator[_Arriving]:
-    """The memories; after each few of them other tasks run."""
-    for number, one in enumerate(batch, start=1):
-        yield one
-        if number % BURST == 0:
-            await anyio.lowlevel.checkpoint()
 
 
 def _keys(memory: Memory) -> set[str]:

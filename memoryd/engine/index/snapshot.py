@@ -33,6 +33,7 @@ from memoryd.engine.index.index import Index
 from memoryd.engine.index.recent import pieces_of, records_in
 from memoryd.engine.index.sealing import KEPT, Sealing
 from memoryd.engine.index.terms import TERMS_VERSION
+from memoryd.fair import in_turns
 from memoryd.fields import AUDIENCE, PRIVATE
 from memoryd.places import release_free_memory
 from memoryd.ports import Progress, Record, Revisions, Store, Watch
@@ -156,11 +157,9 @@ class Snapshots:
         saved = await anyio.to_thread.run_sync(self._file.take_recent)
         if saved is None or saved.about != self._about:
             return
-        for number, record in enumerate(records_in(saved), start=1):
+        async for record in in_turns(records_in(saved), PACE_READ):
             if record.revision and known.by_id.get(record.memory.id) == record.revision:
                 self._index.put(record)
-            if number % PACE_READ == 0:
-                await anyio.lowlevel.checkpoint()
 
     def _erase_all(self, keys: Iterable[int]) -> None:
         for key in keys:
@@ -183,10 +182,8 @@ class Snapshots:
             async for page in pages:
                 tell(Progress(LOADING, len(self._index), count))
                 with _without_collections():
-                    for number, record in enumerate(page, start=1):
+                    async for record in in_turns(page, PACE_READ):
                         self._index.put(record)
-                        if number % PACE_READ == 0:
-                            await anyio.lowlevel.checkpoint()
                 # Here, so that the first search does not have to.
                 self._index.tables[0].round_new_rows()
                 if len(self._index) >= save_at:

@@ -11,11 +11,10 @@ again, and after a kill the job goes on with what the next store has.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -27,6 +26,7 @@ from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.parts import Gate, Parts
 from memoryd.errors import MemorydError, TextRefused
+from memoryd.fair import in_turns
 from memoryd.lead import lead_of
 from memoryd.model import Memory
 from memoryd.ports import Encoder, Identity, NextStore, Passage, Record, Store
@@ -41,8 +41,6 @@ MAX_REFUSED = 32  # texts that may be left without a vector because the model do
 PACE = 500  # memories compared before the event loop runs other tasks
 PACE_ADDED = 16  # the same for memories that are read, or added to the index
 DELETES = 500  # memories deleted in one call
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +154,7 @@ class _Filling:
         """One pass: delete what is gone or changed, add what is missing; how many were missing."""
         await self.delete_stale()
         known = self._parts.index
-        missing = [id async for id in _paced(known.ids()) if id not in self.index]
+        missing = [id async for id in in_turns(known.ids(), PACE) if id not in self.index]
         left = (missing[start : start + BATCH] for start in range(0, len(missing), BATCH))
         async with task_group() as tasks:
             for _ in range(AT_ONCE):
@@ -165,7 +163,7 @@ class _Filling:
 
     async def delete_stale(self) -> None:
         """Delete every memory that the live index does not have in the same revision."""
-        stale = [m.id async for m in _paced(list(self.index)) if not self._is_done(m)]
+        stale = [m.id async for m in in_turns(list(self.index), PACE) if not self._is_done(m)]
         for start in range(0, len(stale), DELETES):
             part = stale[start : start + DELETES]
             await self._store.delete(part)
@@ -194,7 +192,7 @@ class _Filling:
         live = self._parts.index
         found = [
             (memory, live.revision(id) or 0)
-            async for id in _paced(ids, PACE_ADDED)
+            async for id in in_turns(ids, PACE_ADDED)
             if (memory := live.get(id))
         ]
         passages = await self._all_passages([memory for memory, _ in found])
@@ -205,11 +203,11 @@ class _Filling:
         terms = {record.memory.id: await commits.terms(record) for record in records}
         async with self._gate.passing():
             # What changes after this is seen by the next pass.
-            paced = _paced(records, PACE_ADDED)
-            same = [record async for record in paced if self._is_current(record)]
+            turns = in_turns(records, PACE_ADDED)
+            same = [record async for record in turns if self._is_current(record)]
             if same:
                 await self._store.put_all(same, new=True)
-            async for record in _paced(same, PACE_ADDED):
+            async for record in in_turns(same, PACE_ADDED):
                 self.index.put(record, terms[record.memory.id])
                 self.added += 1
 
@@ -236,13 +234,6 @@ class _Filling:
             if len(self._refused) > MAX_REFUSED:
                 raise
             return ()
-
-
-async def _paced(items: Iterable[Item], pace: int = PACE) -> AsyncIterator[Item]:
-    for number, item in enumerate(items, start=1):
-        yield item
-        if number % pace == 0:
-            await anyio.lowlevel.checkpoint()
 
 
 def _sentence(error: BaseException) -> str:

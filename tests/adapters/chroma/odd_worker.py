@@ -19,6 +19,11 @@ HOLD, CRASHES, BUSY, NO_RAM = "hold", "crashes", "busy", "no-ram"
 HOLD_PAGE, PAGES = "hold-page", "pages"
 
 
+def opening(control: Path) -> list[int]:
+    """The workers that have begun to open ChromaDB."""
+    return [int(path.name.partition("-")[2]) for path in control.glob("opening-*")]
+
+
 def main(control: Path) -> None:
     def open_oddly(*args: Any) -> Any:
         (control / f"opening-{os.getpid()}").touch()

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memoryd.adapters.chroma import early_worker, worker_client
+from memoryd.adapters.chroma import worker_client
 from memoryd.adapters.chroma.process_activity import ProcessActivity
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.chroma.swap import CLEAN
@@ -18,6 +18,7 @@ from memoryd.errors import StoreError, StoreUnavailable
 from memoryd.ports import Progress
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma import odd_worker
+from tests.adapters.chroma.odd_worker import opening
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 from tests.processes import is_running, until
 
@@ -35,21 +36,6 @@ async def folder(tmp_path: Path) -> Path:
         for n in range(COUNT):
             await store.put(record(f"m{n}"))
     return made
-
-
-@pytest.fixture
-def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of files that control how workers behave from now on."""
-    made = tmp_path / "control"
-    made.mkdir()
-    command = [sys.executable, "-P", odd_worker.__file__, str(made)]
-    monkeypatch.setattr(early_worker, "WORKER", command)
-    return made
-
-
-def opening(control: Path) -> list[int]:
-    """The workers that have begun to open the store."""
-    return [int(path.name.partition("-")[2]) for path in control.glob("opening-*")]
 
 
 async def assert_healthy(store: ChromaStore) -> None:

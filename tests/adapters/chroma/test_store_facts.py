@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import anyio
 import pytest
 
-from memoryd.adapters.chroma import early_worker
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.chroma.store_facts import facts_in
 from memoryd.adapters.chroma.swap import CLEAN
@@ -21,6 +19,7 @@ from memoryd.errors import StoreError, StoreMismatch
 from memoryd.ports import Identity, Record
 from memoryd.settings import StoreSettings
 from tests.adapters.chroma import odd_worker
+from tests.adapters.chroma.odd_worker import opening
 from tests.adapters.chroma.test_contract import IDENTITY, all_of, record
 from tests.processes import until
 
@@ -42,16 +41,6 @@ async def folder(tmp_path: Path) -> Path:
     async with open_chroma(SETTINGS, made, IDENTITY) as store:
         for n in range(3):
             await store.put(stored(n))
-    return made
-
-
-@pytest.fixture
-def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of files that control how workers behave from now on."""
-    made = tmp_path / "control"
-    made.mkdir()
-    command = [sys.executable, "-P", odd_worker.__file__, str(made)]
-    monkeypatch.setattr(early_worker, "WORKER", command)
     return made
 
 
@@ -90,11 +79,6 @@ async def test_a_store_that_was_not_closed_is_opened_first(folder: Path) -> None
         assert (await store.status())["since_by"] == "made"
 
 
-def workers(control: Path) -> list[int]:
-    """Those that have begun to open ChromaDB."""
-    return [int(path.name.partition("-")[2]) for path in control.glob("opening-*")]
-
-
 @pytest.mark.slow
 async def test_calls_wait_until_it_is_open(folder: Path, control: Path) -> None:
     """And what kills the worker meanwhile costs a restart of it."""
@@ -107,9 +91,9 @@ async def test_calls_wait_until_it_is_open(folder: Path, control: Path) -> None:
     async with opened(folder) as store, anyio.create_task_group() as tasks:
         assert len(await revisions(store)) == 3
         tasks.start_soon(read)
-        await until(lambda: bool(workers(control)))
+        await until(lambda: bool(opening(control)))
         assert found == []
-        (worker,) = workers(control)
+        (worker,) = opening(control)
         (control / odd_worker.HOLD).unlink()
         os.kill(worker, signal.SIGKILL)
     assert found == ["m0", "m1", "m2"]
@@ -121,7 +105,7 @@ async def test_a_stop_while_it_is_being_opened_is_clean(folder: Path, control: P
     async with anyio.create_task_group() as tasks:
         async with opened(folder) as store:
             assert len(await revisions(store)) == 3
-            await until(lambda: bool(workers(control)))
+            await until(lambda: bool(opening(control)))
             tasks.start_soon(let_go, control)
     assert (folder / "store" / CLEAN).exists()
 
