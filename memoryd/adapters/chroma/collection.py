@@ -7,7 +7,7 @@ keys are removed; `delete` reports ids that did not exist, so they are looked up
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +54,7 @@ class Collection:
         self.others = others
         self.written = written
         self.dropped = 0  # rows, since it was opened
+        self.needs_check = False  # not every row has been read since a kill
         self._revisions = revisions
 
     def facts(self) -> dict[str, object]:
@@ -105,6 +106,19 @@ class Collection:
     def id_page(self, offset: int, limit: int) -> list[str]:
         """Some of them. A deletion moves all rows that were written later one place forward."""
         return list(self._chroma.get(offset=offset, limit=limit, include=[])["ids"])
+
+    def id_pages(self, limit: int) -> Iterator[list[str]]:
+        """The ids of all rows, page by page, while others write: all that are there throughout."""
+        offset, dropped = 0, self.dropped
+        while page := self.id_page(offset, limit):
+            yield page
+            # Rows that were deleted meanwhile moved those after them forward.
+            offset += len(page) - (self.dropped - dropped)
+            offset, dropped = max(0, offset), self.dropped
+
+    def read_vectors(self, ids: Sequence[str]) -> None:
+        """Read these rows from the index; raises whatever Chroma raises if it has lost one."""
+        self._chroma.get(ids=list(ids), include=["embeddings"])
 
     def existing(self, ids: Sequence[str]) -> set[str]:
         """Those of `ids` that are rows."""

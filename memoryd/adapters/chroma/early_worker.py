@@ -52,7 +52,7 @@ def opening_of(
     tell_first: bool = False,
 ) -> Opening:
     """The first message to a worker: what it is to open. `tell_first`: tell what the store holds
-    before ChromaDB opens it, if it was closed in order (`store_facts`)."""
+    before ChromaDB opens it, if possible (`store_facts`)."""
     return {
         "settings": settings,
         "data_dir": data_dir,
@@ -63,6 +63,7 @@ def opening_of(
         "tell_first": tell_first,
         "reopening": False,
         "crashes": 0,
+        "careful": False,
     }
 
 

@@ -136,13 +136,9 @@ class Rewrite:
 
     def _list(self, take: Any) -> Steps:
         """List the ids of all rows, those that belong to no memory included."""
-        offset, dropped = 0, self._source.dropped
-        while page := self._source.id_page(offset, LISTED_ROWS):
+        for page in self._source.id_pages(LISTED_ROWS):
             take(dict.fromkeys(page))
             yield 0.0
-            # Rows that were deleted meanwhile moved those after them forward.
-            offset += len(page) - (self._source.dropped - dropped)
-            offset, dropped = max(0, offset), self._source.dropped
 
     def _copy_left(self) -> Steps:
         while self._left:

@@ -46,10 +46,10 @@ UNREADABLE_QUERY = (
     "SELECT embedding_id FROM embeddings e WHERE segment_id = ? AND NOT EXISTS "
     "(SELECT 1 FROM embedding_metadata WHERE id = e.id AND key IN (?, ?))"
 )
-# The rows of the queue that are not in the tables yet.
+# The operations of the queue that are not in the tables yet.
 QUEUED_QUERY = (
-    "SELECT id FROM embeddings_queue WHERE topic LIKE ? AND seq_id > "
-    "(SELECT COALESCE(MAX(seq_id), 0) FROM max_seq_id WHERE segment_id = ?)"
+    "SELECT operation, id, metadata FROM embeddings_queue WHERE topic LIKE ? AND seq_id > "
+    "(SELECT COALESCE(MAX(seq_id), 0) FROM max_seq_id WHERE segment_id = ?) ORDER BY seq_id"
 )
 COLLECTION_QUERY = (
     "SELECT c.id, s.id FROM collections c JOIN segments s ON s.collection = c.id "
@@ -324,8 +324,8 @@ def _rows(raw_rows: dict[str, RawRow], dimension: int) -> Iterator[rows.Row]:
 
 
 def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
-    """By id, the revision of every memory of this collection, 0 for one with queued operations and
-    for a row that is not a memory; None unless every memory has a revision."""
+    """By id, the revision of every memory of this collection, 0 for a row that is not a memory;
+    None unless every memory has a revision."""
     if not path.exists():
         return None
     try:
@@ -336,12 +336,24 @@ def read_revisions(path: Path, collection: str) -> dict[str, int] | None:
             topic, segment = f"%/{ours[0]}", ours[1]
             known: dict[str, int] = dict(connection.execute(REVISIONS_QUERY, (REVISION, segment)))
             memories, unreadable = _counted(connection, segment)
+            if memories > len(known):
+                return None
             known |= dict.fromkeys(unreadable, 0)
-            for (id,) in connection.execute(QUEUED_QUERY, (topic, segment)):
-                known[str(id).partition("#")[0]] = 0
-    except sqlite3.Error:
+            for operation, id, meta in connection.execute(QUEUED_QUERY, (topic, segment)):
+                _replay_revision(known, operation, id, meta)
+    except (sqlite3.Error, ValueError):
         return None  # opening the store finds and reports the fault
-    return known if memories <= len(known) - len(unreadable) else None
+    return known
+
+
+def _replay_revision(known: dict[str, int], operation: int, id: str, meta: str | None) -> None:
+    """Apply one operation of the queue, as `_replay` does for whole rows."""
+    if operation == DELETE:
+        known.pop(id, None)
+        return
+    is_ignored = operation == (ADD if id in known else UPDATE)
+    if not is_ignored and "#" not in id:  # a further passage has no revision
+        known[id] = int(json.loads(meta or "{}").get(REVISION) or 0)
 
 
 def _counted(connection: sqlite3.Connection, segment: str) -> tuple[int, list[str]]:

@@ -1,8 +1,9 @@
 """Start on a data directory: finish an interrupted swap, open the store, check, repair, migrate.
 
 Chroma opens its files late and fails every operation if its index is broken, so the store is
-checked first: one row if it was closed in order, every row if not. A store that fails is rebuilt
-from its database automatically; a database that has lost rows is refused.
+checked first: one row if it was closed in order, every row if not. In a large store the rows are
+checked while calls are served already (`row_check`). A store that fails is rebuilt from its
+database automatically; a database that has lost rows is refused.
 
 Only evidence counts against a store: index files that do not belong together, an error of SQLite
 or Chroma, a crash of the reader. The duration of an opening is no evidence, so it has no limit.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma import swap
@@ -55,6 +57,7 @@ from memoryd.settings import StoreSettings
 FULL_HINT = "Free some space and start again: a start needs a little of it. Nothing is lost."
 OPENING, CHECKING = "opening", "checking"  # the stages in which Chroma reads what is there
 MAX_CRASHES = 2  # of workers in a row while they read the store: then its files are broken
+FEW_ROWS = 5_000  # that are checked before any call is served: they take half a second
 # By schema, the function that turns a row into one of the next schema. Schema 1 is the first.
 MIGRATIONS: dict[int, Callable[[Row], Row]] = {}
 
@@ -78,13 +81,15 @@ def start(
     any_model: bool = False,
     reopening: bool = False,
     crashes: int = 0,
+    careful: bool = False,
     tell: Tell | None = None,
 ) -> Collection:
     """The collection, open and checked. Raises StoreError if that is not possible.
     `keep_old`: keep the store that this one replaced until the next start. `any_model`: open a
     store of another model as it is. `reopening`: raise `store_gone` instead of making a new store.
-    `crashes`: how many workers in a row crashed while they opened it. `tell`: called, if the store
-    was closed in order, before ChromaDB opens it; a fault found after that raises StoreBroken."""
+    `crashes`: how many workers in a row crashed while they opened it. `careful`: check every row
+    first, because a worker failed. `tell`: called, if possible, before ChromaDB opens the store; a
+    fault found after that raises StoreBroken."""
     try:
         swap.recover(data_dir)
         if reopening and not (data_dir / LIVE / DATABASE).exists():
@@ -92,13 +97,13 @@ def start(
         if any_model and _holds_other_model(data_dir / LIVE, settings.collection, identity):
             identity = ANY_MODEL
         replaced = (data_dir / OLD).exists()
+        opening = _Opening(settings, data_dir, identity, progress)
         if tell is not None and not replaced and _tell(settings, data_dir, identity, tell):
-            collection = _open_checked(settings, data_dir, identity, progress)
+            collection = _open_checked(opening, has_quick_check=True)
         else:
             # The daemon reads the revisions once, when it starts.
-            collection = _open_or_repair(
-                settings, data_dir, identity, progress, crashes, with_revisions=not reopening
-            )
+            revisions = not reopening
+            collection = _open_or_repair(opening, crashes, revisions, careful=careful)
         if replaced and not keep_old:
             swap.drop_old(data_dir)
         if not swap.read_mark(data_dir / LIVE):
@@ -126,12 +131,12 @@ def _holds_other_model(folder: Path, collection: str, identity: Identity) -> boo
 
 
 def _tell(settings: StoreSettings, data_dir: Path, identity: Identity, tell: Tell) -> bool:
-    """Tell what is in a store that was closed in order; whether that was possible."""
+    """Tell what is in the store, unless it has a fault; whether that was possible."""
     folder = data_dir / LIVE
     try:
         check_access(folder)
         check_files(folder)
-        if not (folder / CLEAN).exists() or is_torn(folder):
+        if is_torn(folder) or not ((folder / CLEAN).exists() or _passes_quick_check(folder)):
             return False
         with stage("facts"):
             facts = facts_in(folder, settings.collection, identity)
@@ -142,50 +147,60 @@ def _tell(settings: StoreSettings, data_dir: Path, identity: Identity, tell: Tel
     return facts is not None
 
 
+def _passes_quick_check(folder: Path) -> bool:
+    with stage("quick_check"):
+        return passes_quick_check(folder)
+
+
+class _Opening(NamedTuple):
+    """What is opened, and who is told how far it is."""
+
+    settings: StoreSettings
+    data_dir: Path
+    identity: Identity
+    progress: ReportProgress
+
+
 def _open_or_repair(
-    settings: StoreSettings,
-    data_dir: Path,
-    identity: Identity,
-    progress: ReportProgress,
-    crashes: int,
-    *,
-    with_revisions: bool,
+    opening: _Opening, crashes: int, with_revisions: bool, *, careful: bool
 ) -> Collection:
-    folder = data_dir / LIVE
-    if message := swap.missing_store(data_dir):
+    folder = opening.data_dir / LIVE
+    if message := swap.missing_store(opening.data_dir):
         raise _corrupt_error(message)
     if not folder.exists():
         folder.mkdir(parents=True, mode=0o700)
     try:
-        return _open_checked(settings, data_dir, identity, progress, crashes, with_revisions)
+        return _open_checked(opening, crashes, with_revisions, careful=careful)
     except (StoreBroken, Unreadable) as exc:
-        if swap.undo_swap(data_dir):
-            return _open_checked(settings, data_dir, identity, progress, 0, with_revisions)
+        if swap.undo_swap(opening.data_dir):
+            return _open_checked(opening, 0, with_revisions, careful=True)
         send_event("warning", "repair", reason=type(exc.__cause__ or exc).__name__)
         with stage("repair"):
-            _repair(settings, data_dir, progress, exc)
+            _repair(opening.settings, opening.data_dir, opening.progress, exc)
     try:
-        return _open_checked(settings, data_dir, identity, progress, 0, with_revisions)
+        return _open_checked(opening, 0, with_revisions, careful=True)
     except StoreBroken as exc:
         message = f"The store in {folder} does not work even after it was rebuilt."
         raise _corrupt_error(message) from exc
 
 
 def _open_checked(
-    settings: StoreSettings,
-    data_dir: Path,
-    identity: Identity,
-    progress: ReportProgress,
+    opening: _Opening,
     crashes: int = 0,
     with_revisions: bool = False,
+    *,
+    careful: bool = False,
+    has_quick_check: bool = False,
 ) -> Collection:
-    """Open the store and check it; raises StoreBroken or Unreadable if it does not work."""
+    """Open the store and check it; raises StoreBroken or Unreadable if it does not work.
+    `careful`: every row. `has_quick_check`: SQLite has just checked the database."""
+    settings, data_dir, identity, progress = opening
     folder = data_dir / LIVE
     with stage("files"):
         check_access(folder)
         check_files(folder)
         was_clean = (folder / CLEAN).exists() or not (folder / DATABASE).exists()
-        if not was_clean and not passes_quick_check(folder):
+        if not (was_clean or has_quick_check or _passes_quick_check(folder)):
             raise StoreBroken
     schema = collection_facts(folder, settings.collection).get(rows.SCHEMA_KEY)
     if isinstance(schema, int) and schema > SCHEMA:  # before Chroma writes to it
@@ -202,27 +217,30 @@ def _open_checked(
     except StoreError as exc:
         if exc.code != "store_corrupt":
             raise
-        raise _open_error(exc, data_dir) from exc
+        raise open_error(exc, data_dir) from exc
+    rows_now = 0 if was_clean and not careful else collection.row_count()
+    collection.needs_check = rows_now > FEW_ROWS and not careful
     try:
         with stage("check") as facts:
-            facts["rows"] = 1 if was_clean else collection.row_count()
+            facts["rows"] = 1 if collection.needs_check else max(1, rows_now)
             with without_blanking(index_bytes(folder)):
                 collection.load_index()
             collection.probe()
-            if not was_clean:
+            if rows_now and not collection.needs_check:
                 _check_all_rows(collection, progress)
     except OpeningAbandoned:
         close(collection, folder)
         raise
     except Exception as exc:
         close(collection, folder)
-        raise _open_error(exc, data_dir) from exc
+        raise open_error(exc, data_dir) from exc
     (folder / CLEAN).unlink(missing_ok=True)
     return collection
 
 
-def _open_error(exc: Exception, data_dir: Path) -> Exception:
-    """The error for a failed opening: StoreBroken, unless the disk or too little RAM caused it."""
+def open_error(exc: Exception, data_dir: Path) -> Exception:
+    """The error for a failed opening or check: StoreBroken, unless the disk or too little RAM
+    caused it."""
     if isinstance(exc, MemoryError) or isinstance(exc.__cause__, MemoryError):
         return StoreError(
             f"There is not enough memory to open the store in {data_dir / LIVE}.",

@@ -23,7 +23,7 @@ from memoryd.adapters.chroma.frames import read_frame, write_frame
 from memoryd.adapters.chroma.lock import take_lock
 from memoryd.adapters.chroma.open_files import store_gone_error
 from memoryd.adapters.chroma.pipes import error_fields, input_ended, read_calls, take_pipes
-from memoryd.adapters.chroma.start import OpeningAbandoned
+from memoryd.adapters.chroma.start import OpeningAbandoned, StoreBroken
 from memoryd.adapters.chroma.store_facts import StoreFacts, Tell
 from memoryd.adapters.chroma.swap import LIVE
 from memoryd.adapters.chroma.worker_events import (
@@ -37,6 +37,8 @@ from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.places import forbid_core_dumps
 from memoryd.ports import Progress, ReportProgress
 from memoryd.uncaught import tell_only_types
+
+CHECK_PAUSE = 0.005  # seconds in which a call may come before more rows are checked
 
 
 def main() -> None:
@@ -137,12 +139,13 @@ def _open_store(opening: dict[str, Any], progress: ReportProgress, tell: Tell) -
         any_model=opening["any_model"],
         reopening=reopening,
         crashes=opening["crashes"],
+        careful=opening["careful"],
         tell=tell if opening["tell_first"] else None,
     )
 
 
 def _serve(store: WorkerStore, calls: queue.SimpleQueue[Any], pipe_out: BinaryIO) -> None:
-    while (call := calls.get()) is not None:
+    while (call := _next_call(store, calls)) is not None:
         number, name, args = call
         try:
             answer = (number, True, store.method(name)(*args))
@@ -162,6 +165,20 @@ def _serve(store: WorkerStore, calls: queue.SimpleQueue[Any], pipe_out: BinaryIO
     with contextlib.suppress(Exception):  # without the mark the next start only takes longer
         store.close()
     _exit()
+
+
+def _next_call(store: WorkerStore, calls: queue.SimpleQueue[Any]) -> Any:
+    """The next call. Until it comes, rows that the opening has not checked are checked."""
+    while store.needs_check:
+        with contextlib.suppress(queue.Empty):
+            return calls.get(timeout=CHECK_PAUSE)
+        try:
+            store.check_some_rows()
+        except StoreBroken as exc:
+            # As after a call that finds a fault: the next worker repairs or refuses the store.
+            send_failure("worker_gives_up", exc.__cause__ or exc)
+            os._exit(1)
+    return calls.get()
 
 
 def _exit() -> NoReturn:

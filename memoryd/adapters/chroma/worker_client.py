@@ -218,6 +218,7 @@ class WorkerClient:
                 self._process = None
                 if dead is not None:
                     await _end_process(dead, grace=0.0)
+                    self._opening["careful"] |= _has_failed(dead.returncode)
                 self.restarts += 1
                 await self._start_worker()
 
@@ -270,7 +271,8 @@ class WorkerClient:
             raise
         self.facts, self._process = answer, process
         # A restore is done once. A later worker may be there because the store is broken.
-        self._opening |= {"restore": None, "reopening": True, "tell_first": False}
+        later = {"restore": None, "reopening": True, "tell_first": False, "careful": False}
+        self._opening |= later
         assert self._tasks is not None
         self._tasks.start_soon(self._read_answers, process, received)
 
@@ -297,6 +299,7 @@ class WorkerClient:
         _log_end(process)
         if self._process is process:
             self._process = None
+            self._opening["careful"] |= _has_failed(process.returncode)
         for call in self._calls.values():
             call.done.set()
 
@@ -340,6 +343,11 @@ def exit_reason(status: int | None) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(-status).name
     return f"signal {-status}"
+
+
+def _has_failed(status: int | None) -> bool:
+    """Whether a process ended by itself with an error, or crashed: not because it was killed."""
+    return status not in (None, 0, -signal.SIGKILL, -signal.SIGTERM)
 
 
 def _log_end(process: anyio.abc.Process, stage: str = "") -> None:

@@ -24,10 +24,16 @@ from memoryd.adapters.chroma.other_collections import can_be_kept
 from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.remote_errors import to_remote_error
 from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, finish_next
-from memoryd.adapters.chroma.start import start
+from memoryd.adapters.chroma.row_check import RowCheck
+from memoryd.adapters.chroma.start import StoreBroken, open_error, start
 from memoryd.adapters.chroma.store_facts import StoreFacts, Tell, facts_of
 from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT, size_of
-from memoryd.adapters.chroma.worker_events import milliseconds, send_event, stage
+from memoryd.adapters.chroma.worker_events import (
+    milliseconds,
+    send_event,
+    send_failure,
+    stage,
+)
 from memoryd.errors import MemorydError, StoreError
 from memoryd.ports import Identity, Record, ReportProgress
 from memoryd.settings import StoreSettings
@@ -67,20 +73,23 @@ class WorkerStore:
         any_model: bool = False,
         reopening: bool = False,
         crashes: int = 0,
+        careful: bool = False,
         tell: Tell | None = None,
     ) -> None:
-        """`reopening`: the same daemon had this store open before, so it must exist.
-        `crashes`: how many workers in a row crashed while they opened it. `tell`: see `start`."""
+        """`reopening`: the same daemon had this store open before, so it must exist. For the
+        others see `start`."""
         if restore_from is not None:
             with stage("restore"):
                 restore(restore_from, settings, data_dir, identity, progress)
         self._keep_old = restore_from is not None
-        self._any_model, self._reopening, self._crashes = any_model, reopening, crashes
+        self._any_model, self._reopening = any_model, reopening
+        self._crashes, self._careful = crashes, careful
         self._files: OpenFiles | None = None  # None for a Chroma server
         self._settings, self._data_dir, self._identity = settings, data_dir, identity
         self._embedded = settings.mode == "embedded"
         self._job: Job | None = None
         self._job_began = 0.0
+        self._check: RowCheck | None = None  # of rows that the opening did not read
         self.needs_new_worker = False  # this one cannot use the store any more
         self._collection = self._open_collection(progress, tell)
 
@@ -150,6 +159,26 @@ class WorkerStore:
         made = float(swap.read_mark(self._data_dir / LIVE).get("at") or 0.0)
         is_old = time.time() - made > self._settings.compact_hours * HOUR
         return dead > max(self._settings.compact_rows, count) or (dead > 0 and is_old)
+
+    @property
+    def needs_check(self) -> bool:
+        """Whether there are rows that nobody has read since a kill."""
+        return self._check is not None
+
+    def check_some_rows(self) -> None:
+        """Read some of them. Raises StoreBroken if the index has lost one."""
+        assert self._check is not None
+        try:
+            if self._check.step():
+                return
+        except Exception as exc:
+            error = open_error(exc, self._data_dir)
+            if isinstance(error, StoreBroken):
+                raise error from exc
+            send_failure("check_given_up", exc)  # such as a bad disk: the next start checks again
+            self._check = None
+        else:
+            self._check, self._collection.needs_check = None, False
 
     def is_backed_up(self, folder: Path) -> bool:
         """Whether a backup now would be the same as the newest one."""
@@ -249,9 +278,10 @@ class WorkerStore:
             folder = self._data_dir / LIVE
             in_place = self._files is not None and self._files.are_in_place
             close(self._collection, folder)
-            if in_place:
+            is_clean = in_place and not self._collection.needs_check
+            if is_clean:
                 files.touch(folder / CLEAN)
-            send_event("info", "store_closed", ms=milliseconds(began), clean=in_place)
+            send_event("info", "store_closed", ms=milliseconds(began), clean=is_clean)
         self._drop_job(keep=True)  # last: it may have to wait for another process
 
     def _open_collection(self, progress: ReportProgress, tell: Tell | None = None) -> Collection:
@@ -266,9 +296,11 @@ class WorkerStore:
             any_model=self._any_model,
             reopening=self._reopening,
             crashes=self._crashes,
+            careful=self._careful,
             tell=tell,
         )
-        self._crashes = 0
+        self._crashes, self._careful = 0, False
+        self._check = RowCheck(opened) if opened.needs_check else None
         self._files = OpenFiles(self._data_dir / LIVE)
         self._reopening = True
         return opened

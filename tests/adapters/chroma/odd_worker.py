@@ -12,11 +12,13 @@ from typing import Any
 from memoryd.adapters.chroma import start, worker
 from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.open import open_embedded
+from memoryd.adapters.chroma.row_check import RowCheck
 from memoryd.adapters.chroma.worker_store import WorkerStore
 from memoryd.errors import StoreError
 
 HOLD, CRASHES, BUSY, NO_RAM = "hold", "crashes", "busy", "no-ram"
 HOLD_PAGE, PAGES = "hold-page", "pages"
+CHECK_LATER, HOLD_CHECK = "check-later", "hold-check"
 
 
 def opening(control: Path) -> list[int]:
@@ -43,7 +45,11 @@ def main(control: Path) -> None:
             time.sleep(0.01)
         return page(collection, offset, limit)
 
-    page = Collection.page
+    def check(rows: RowCheck) -> bool:
+        return True if (control / HOLD_CHECK).exists() else step(rows)
+
+    page, step = Collection.page, RowCheck.step
+    few_rows = 0 if (control / CHECK_LATER).exists() else start.FEW_ROWS
 
     def work_long(store: WorkerStore) -> bool:
         while (control / BUSY).exists():
@@ -59,6 +65,8 @@ def main(control: Path) -> None:
     oddities: list[tuple[Any, str, Any]] = [
         (start, "open_embedded", open_oddly),
         (start, "PAGE", 5),
+        (start, "FEW_ROWS", few_rows),
+        (RowCheck, "step", check),
         (Collection, "page", read_page),
         (WorkerStore, "is_stale", work_long),
         (signal, "alarm", time_is_over),
