@@ -18,7 +18,6 @@ from typing import Any, Literal, get_args, get_origin
 from memoryd import files
 from memoryd.endpoints import check_endpoints
 from memoryd.errors import ConfigError, InvalidInput
-from memoryd.fields import TEAM
 from memoryd.hosts import check_hosts
 from memoryd.lead import check_names
 from memoryd.phases import check_phases
@@ -322,11 +321,11 @@ def _check_index(config: Config) -> None:
             code="config_conflict",
             hint="Set store.mode to http, or search.index to memory.",
         )
-    if config.store.audience != TEAM:
+    if config.store.offline == "queue":
         raise ConfigError(
-            "`search.index: remote` needs `store.audience: team`: private memories need an index.",
+            "`search.index: remote` needs `store.offline: refuse`: queued writes need an index.",
             code="config_conflict",
-            hint="Remove store.audience or set it to team, or set search.index to memory.",
+            hint="Remove store.offline, or set search.index to memory.",
         )
     if config.mirror.path:
         raise ConfigError(

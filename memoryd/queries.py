@@ -1,4 +1,4 @@
-"""What a daemon without an index of its own (`search.index: remote`) asks of the store.
+"""What a daemon without an index of its own (`search.index: remote`) asks of its stores.
 
 The conditions are those that a store can test by itself. They may select too much, never too
 little: whoever asks tests the memories again.
@@ -37,6 +37,7 @@ class Conditions:
     naming: tuple[str, ...] = ()  # ids, of which one is in a relation
     orders: tuple[int, ...] = ()  # messages with one of these numbers
     contains: tuple[str, ...] = ()  # the text contains all of these, case included
+    moved: bool = False  # it was in another store before, or is being moved from there
 
     @property
     def is_empty(self) -> bool:
@@ -65,8 +66,25 @@ class Candidates:
     rows: int  # in the whole collection
 
 
+def order_in_list(place: Place) -> tuple[float, str]:
+    """By this places are sorted: the newest first."""
+    return -place[0], place[1]
+
+
 class Queries(Protocol):
-    """A store that finds memories by itself. Every method may raise StoreOffline."""
+    """A store that finds memories by itself. Every method may raise StoreOffline, unless a part of
+    the memories can be found without the server: then it finds these, and `trouble` says why not
+    all."""
+
+    @property
+    def trouble(self) -> str:
+        """Why the last answers may lack memories; empty if they do not."""
+
+    async def check(self) -> None:
+        """Ask the server for a sign of life, for `trouble`."""
+
+    async def get(self, ids: Sequence[str]) -> list[Record]:
+        """Those of these memories that exist, in no particular order."""
 
     async def find(self, *asked: Conditions, limit: int) -> list[str]:
         """The ids of memories that meet one of the conditions, in no particular order: at most
@@ -74,9 +92,9 @@ class Queries(Protocol):
 
     async def newest(
         self, conditions: Conditions, now: float, after: Place | None, limit: int
-    ) -> list[str]:
-        """The ids of the newest memories that meet the conditions, newest first, of equal times the
-        lower id. `after`: the place of the last one before them."""
+    ) -> list[Place]:
+        """The places of the newest memories that meet the conditions, newest first, of equal times
+        the lower id. `after`: the place of the last one before them."""
 
     async def candidates(self, wanted: CandidatesWanted) -> Candidates:
         """Memories that may be the best for a search."""

@@ -259,9 +259,9 @@ def test_the_tables_of_phases_are_checked(tmp_path: Path, value: str, code: str)
             {
                 "MEMORYD_SEARCH_INDEX": "remote",
                 "MEMORYD_STORE_MODE": "http",
-                "MEMORYD_STORE_AUDIENCE": "private",
+                "MEMORYD_STORE_OFFLINE": "queue",
             },
-            "store.audience",
+            "store.offline",
         ),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -292,13 +293,110 @@ def test_what_needs_all_memories_is_refused(fleet: Fleet) -> None:
     assert fleet.thin.tool("search_memories", query="anything")["results"] == []
 
 
-def test_without_the_server_calls_fail_and_work_again_later(fleet: Fleet) -> None:
+PRIVATE: dict[str, Any] = {"metadata": {"audience": "private"}}
+
+
+def test_private_memories_stay_here_and_are_found_with_the_others(fleet: Fleet) -> None:
+    thin, full = fleet.thin, fleet.full
+    shared = stored(thin, "The tea in the kitchen is green.")
+    mine = stored(thin, "My tea is in the drawer.", **PRIVATE)
+    assert list(fleet.server.state()) == [shared]
+    assert sorted(ids(thin, "tea")) == sorted([shared, mine])
+    assert ids(thin, "tea", metadata={"audience": "private"}) == [mine]
+    assert texts(thin) == ["My tea is in the drawer.", "The tea in the kitchen is green."]
+    eventually(lambda: ids(full, "tea") == [shared])
+    # The same fact is one memory within an audience only.
+    assert stored(thin, "My tea is in the drawer.") != mine
+    assert thin.tool("store_memory", content="My tea is in the drawer.", **PRIVATE)["duplicate"]
+    thin.tool("update_memory", memory_id=mine, content="My tea is at work.")
+    thin.stop()
+    thin.start()
+    assert thin.tool("read_memory", memory_id=mine)["content"] == "My tea is at work."
+    assert thin.tool("forget_memory", memory_id=mine)["success"]
+    assert mine not in ids(thin, "tea")
+
+
+def test_a_memory_moves_between_the_stores(fleet: Fleet) -> None:
     thin = fleet.thin
-    id = stored(thin, "The tea is green.")
-    fleet.server.stop()
-    assert "store_offline" in failure(thin, "search_memories", query="tea")
-    assert "store_offline" in failure(thin, "store_memory", content="The tea is black.")
-    assert "store_offline" in failure(thin, "forget_memory", memory_id=id)
-    asyncio.run(fleet.server.start())
-    assert ids(thin, "tea") == [id]
+    id = stored(thin, "The key is under the mat.", name="key", **PRIVATE)
+    assert fleet.server.state() == {}
+    thin.tool("update_memory", memory_id="key", metadata={"audience": "team"})
     assert list(fleet.server.state()) == [id]
+    assert ids(thin, "key") == [id]
+    thin.tool("update_memory", memory_id="key", metadata={"audience": "private"})
+    assert fleet.server.state() == {}
+    assert ids(thin, "key") == [id]
+    assert len(texts(thin)) == 1
+
+
+def test_a_name_of_the_team_and_a_private_one_stay_two_memories(fleet: Fleet) -> None:
+    thin = fleet.thin
+    team = stored(thin, "The code is 1.", name="code", metadata={"audience": "team"})
+    mine = stored(thin, "The code is 2.", name="code", **PRIVATE)
+    assert team != mine
+    assert thin.tool("read_memory", memory_id="code")["id"] == mine
+    assert sorted(texts(thin)) == ["The code is 1.", "The code is 2."]
+    assert list(fleet.server.state()) == [team]
+
+
+def test_what_nobody_asked_to_store_is_private(fleet: Fleet) -> None:
+    thin = fleet.thin
+    thin.tool("working_memory", content="Repair the pump.")
+    assert fleet.server.state() == {}
+    assert thin.tool("working_memory")["content"] == "Repair the pump."
+
+
+def test_private_memories_are_backed_up_and_purged(fleet: Fleet) -> None:
+    thin = fleet.thin
+    stored(thin, "The boat is red.")
+    gone = stored(thin, "The car is blue.", **PRIVATE)
+    kept = stored(thin, "The bike is green.", **PRIVATE)
+    made = thin.tool("backup")
+    assert made["memories"] == 2
+    thin.tool("forget_memory", memory_id=gone)
+    assert "not_embedded" in failure(thin, "purge")  # the files here are, those of the server not
+    held = [path.read_bytes() for path in (thin.folder / "store").rglob("*") if path.is_file()]
+    assert not any(b"The car is blue." in data for data in held)
+    assert thin.tool("read_memory", memory_id=kept)["content"] == "The bike is green."
+
+
+def test_without_the_server_private_memories_are_served(fleet: Fleet) -> None:
+    thin = fleet.thin
+    id = stored(thin, "The tea is green.", name="tea")
+    mine = stored(thin, "My tea is black.", name="mine", **PRIVATE)
+    fleet.server.stop()
+    for _ in range(2):
+        found = thin.tool("search_memories", query="tea", min_score=0.0)
+        assert [hit["id"] for hit in found["results"]] == [mine]
+        assert any("Only private memories" in warning for warning in found["warnings"])
+        assert texts(thin) == ["My tea is black."]
+        assert "store_offline" in failure(thin, "store_memory", content="The tea is black.")
+        for known in (id, "tea"):
+            assert "store_offline" in failure(thin, "forget_memory", memory_id=known)
+        assert thin.tool("update_memory", memory_id="mine", content="My tea is hot.")["changed"]
+        assert stored(thin, "A", name="a", **PRIVATE)
+        assert thin.tool("forget_memory", memory_id="a")["success"]
+        thin.tool("update_memory", memory_id="mine", content="My tea is black.")
+        assert "The Chroma server" in thin.status()["shared_store"]["trouble"]
+        thin.stop()
+        thin.start()
+    asyncio.run(fleet.server.start())
+    eventually(lambda: sorted(ids(thin, "tea")) == sorted([id, mine]))
+    assert list(fleet.server.state()) == [id]
+    eventually(lambda: thin.status()["shared_store"]["trouble"] is None)
+
+
+def test_a_server_that_hangs_does_not_hold_up_searches(fleet: Fleet) -> None:
+    thin = fleet.thin
+    stored(thin, "The tea is green.")
+    mine = stored(thin, "My tea is black.", **PRIVATE)
+    assert fleet.server.process is not None
+    fleet.server.process.send_signal(signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        assert ids(thin, "tea") == [mine]
+        assert time.monotonic() - began < 20  # a request to a server waits for 25 s
+        assert ids(thin, "tea") == [mine]
+    finally:
+        fleet.server.process.send_signal(signal.SIGCONT)
+    eventually(lambda: len(ids(thin, "tea")) == 2)

@@ -199,8 +199,13 @@ def _facts(found: Status) -> dict[str, str]:
         each = ", ".join(f"{count} {type}" for type, count in counts.items())
         facts["memories"] = f"{sum(counts.values())} ({each})"
         if found.get("search_way") == "remote":
-            rows = found.get("store", {}).get("rows", "unknown")
-            facts["memories"] = f"none in RAM; rows on the server: {rows}"
+            store = found.get("store", {})
+            here, there = (
+                part.get("rows", "unknown") for part in (store, store.get("server") or {})
+            )
+            facts["memories"] = (
+                f"none in RAM; rows on the server: {there}, private ones here: {here}"
+            )
         end = found.get("next_expiry")
         facts["next expiry"] = moment(end) if end else "none"
         if doubt := found.get("clock_doubt"):

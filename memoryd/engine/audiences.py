@@ -39,11 +39,10 @@ class Audiences:
 
     viewer: Viewer | None = None
     default: str = PRIVATE
-    unasked: str = PRIVATE  # of what nobody asked to store
 
     def own(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """The metadata of a memory that nobody asked to store, whatever audience it names."""
-        return {**metadata, **({AUDIENCE: self.unasked} if self.viewer else {})}
+        return {**metadata, **({AUDIENCE: PRIVATE} if self.viewer else {})}
 
     def check_given(self, metadata: Mapping[str, Any]) -> None:
         """Raise InvalidInput if a caller stores a memory that is to have another owner."""

@@ -77,7 +77,9 @@ class Memories:
         note means the note; an identical fact is stored once. It is put into the project that the
         metadata names, else into `own_project`, that of the caller, unless it is `shared`.
         `audience`: who sees it, if others share the store. Raises InvalidInput."""
-        place = await self.get(name) if name else None
+        if name:
+            await self._parts.source.place(name)
+        place = self._alive(name) if name else None
         given = user_metadata(with_audience(metadata, audience))
         self._parts.audiences.check_given(given)
         return await self._remember(
@@ -169,6 +171,9 @@ class Memories:
     async def get(self, id_or_name: str) -> Memory | None:
         """The memory with this id or name; None if it does not exist or has expired."""
         await self._parts.source.handle(id_or_name)
+        return self._alive(id_or_name)
+
+    def _alive(self, id_or_name: str) -> Memory | None:
         memory = self._find(id_or_name)
         alive = memory is not None and not is_expired(memory, self._parts.clock())
         return memory.copy() if memory is not None and alive else None

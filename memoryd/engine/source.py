@@ -59,6 +59,10 @@ class Source:
     async def handles(self, ids_or_names: Iterable[object]) -> None:
         """The same for several."""
 
+    async def place(self, name: object) -> None:
+        """Called before something is stored under a name: who else has it is looked up as far as
+        that is possible."""
+
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
         """Called before a memory is stored or changed, outside of all locks but those of sessions;
         `wanted` returns what it is to become."""

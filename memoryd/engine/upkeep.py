@@ -190,7 +190,9 @@ class Upkeep:
         return now - newest.created_at if newest else math.inf
 
     def _is_settled(self) -> bool:
-        """Whether the oldest memory is older than `SETTLED`."""
+        """Whether the oldest memory is older than `SETTLED`; without any in RAM, this daemon."""
+        if not len(self._parts.index):
+            return self._parts.monotonic() - self._started > SETTLED
         oldest = float(self._parts.index.created().min(initial=math.inf))
         return oldest < self._parts.clock() - SETTLED
 

@@ -11,9 +11,8 @@ from memoryd.wiring.local_store import known_identity, local_store, with_owner
 def start_worker(config: Config) -> None:
     """Start the worker that `memoryd.wiring.store` will ask for."""
     config, identity = with_owner(config), known_identity(config)
-    is_thin = config.store.mode == "http" and config.search.index == "remote"
     opening = None
-    if identity is not None and not is_thin:  # a thin daemon has no store on this machine
+    if identity is not None:
         settings, any_model, tell_first = local_store(config)
         options = {"any_model": any_model, "tell_first": tell_first}
         opening = opening_of(settings, config.memory.path, identity, None, **options)

@@ -20,7 +20,6 @@ from memoryd.adapters.block_files import LocalBlockFiles
 from memoryd.adapters.chroma.backup import Restore
 from memoryd.adapters.chroma.next_store import ChromaNextStore
 from memoryd.adapters.chroma.open import ANY_MODEL, NO_MODEL, NO_MODEL_DIMENSION
-from memoryd.adapters.chroma.remote_store import ChromaQueries
 from memoryd.adapters.chroma.store import open_chroma
 from memoryd.adapters.clock_file import ClockFile
 from memoryd.adapters.git import Git
@@ -218,10 +217,9 @@ def _run(
 ) -> AbstractAsyncContextManager[Engine]:
     """The engine with an index in RAM, or the one without."""
     seen, store, stored = ClockFile(config.memory.path), opened.store, opened.made_for
-    if config.search.index == "remote":
+    if opened.queries is not None:
         snapshot_file.clear()  # of an earlier index: it would keep what is forgotten from now on
-        queries = ChromaQueries(opened.local)
-        return run_thin_engine(config, store, queries, stored.dimension, clock, seen)
+        return run_thin_engine(config, store, opened.queries, stored.dimension, clock, seen)
     return run_engine(
         config,
         store,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import structlog
 
+from memoryd.adapters.chroma.both_queries import BothQueries
 from memoryd.adapters.chroma.heartbeat import answers
 from memoryd.adapters.chroma.open import ANY_MODEL
 from memoryd.adapters.chroma.private_and_shared import PrivateAndShared, open_private_and_shared
@@ -22,6 +23,7 @@ from memoryd.errors import StoreError
 from memoryd.logs import stage
 from memoryd.offline import QUEUE, SharedStore
 from memoryd.ports import ChangeFeed, Identity, Store, Watch
+from memoryd.queries import Queries
 from memoryd.settings import Config
 from memoryd.wiring.local_store import local_store
 
@@ -30,13 +32,15 @@ log = structlog.get_logger()
 
 class Opened(NamedTuple):
     """The store; what others do to it, if it is shared; the part on this machine; the model of its
-    vectors; and the queue of writes for a server, if there is one."""
+    vectors; the queue of writes for a server, if there is one; and how memories are found without
+    an index, if there is none."""
 
     store: Store
     feed: ChangeFeed | None
     local: ChromaStore
     made_for: Identity
     queue: OfflineQueue | None = None
+    queries: Queries | None = None
 
 
 @asynccontextmanager
@@ -50,16 +54,13 @@ async def open_store(
             if config.store.mode == "embedded":
                 local = await stack.enter_async_context(opened)
                 found = Opened(local, None, local, _identity_of(local, config))
-            elif config.search.index == "remote":
-                there = partial(open_chroma, config.store, config.memory.path, identity)
-                shared = await stack.enter_async_context(there(any_model=True, progress=watch))
-                found = Opened(shared, None, shared, _identity_of(shared, config))
             else:
                 both = await stack.enter_async_context(_open_both(config, identity, opened))
                 made_for = _identity_of(both.private, config)
                 queue = _queue_of(config, both)
                 store = both if queue is None else QueueingStore(both, queue, both.keeps_here)
-                found = Opened(store, both, both.private, made_for, queue)
+                queries = BothQueries(both) if config.search.index == "remote" else None
+                found = Opened(store, both, both.private, made_for, queue, queries)
         yield found
 
 
@@ -111,6 +112,12 @@ def _queue_of(config: Config, store: SharedStore) -> OfflineQueue | None:
         accepts = settings.offline == QUEUE
         if not accepts and not file.size():
             return None
+        if config.search.index == "remote":
+            raise StoreError(
+                "Writes wait for the Chroma server, and a daemon without an index sends none.",
+                code="offline_queue_left",
+                hint="Start once with search.index: memory, until memoryd status shows none.",
+            )
         limits = (settings.offline_limit, settings.offline_bytes)
         return OfflineQueue(store, file, *limits, accepts=accepts)
     except OSError as exc:

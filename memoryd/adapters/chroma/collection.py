@@ -14,6 +14,7 @@ import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.other_collections import OtherCollection
+from memoryd.adapters.chroma.queries import CollectionQueries
 from memoryd.errors import StoreError
 from memoryd.model import MemoryType
 from memoryd.ports import Identity, Record
@@ -28,8 +29,11 @@ ANY_MEMORY = {rows.TYPE: {"$in": [str(type) for type in MemoryType]}}  # not its
 class Collection:
     """Operations on the one collection; every public call is atomic or fails whole."""
 
-    OPERATIONS: ClassVar = frozenset(
-        {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "listing"}
+    OPERATIONS: ClassVar = (
+        frozenset(
+            {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "listing"}
+        )
+        | CollectionQueries.OPERATIONS
     )
 
     is_shared: ClassVar = False  # other daemons may write to it, too
@@ -56,6 +60,12 @@ class Collection:
         self.dropped = 0  # rows, since it was opened
         self.needs_check = False  # not every row has been read since a kill
         self._revisions = revisions
+        self._answer(CollectionQueries(chroma))
+
+    def _answer(self, queries: CollectionQueries) -> None:
+        """Offer these queries."""
+        self.find, self.newest = queries.find, queries.newest
+        self.candidates, self.sample = queries.candidates, queries.sample
 
     def facts(self) -> dict[str, object]:
         """Facts about the store, for `status`."""

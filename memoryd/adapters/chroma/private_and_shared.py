@@ -89,6 +89,25 @@ class PrivateAndShared:
             await self.private.put_all(private, new=new)
             self._note_ids(private)
 
+    @property
+    def shared(self) -> ChromaStore:
+        """The store on the server. Raises StoreOffline."""
+        return self._server.store
+
+    def is_here(self, id: str) -> bool:
+        """Whether it is the id of a private memory, or was one."""
+        return id in self._ids
+
+    def one_of(self, here: Iterable[Record], there: Iterable[Record]) -> list[Record]:
+        """What was found in the two stores, as memories of one."""
+        shown = self._seen([r for r in there if r.memory.id not in self._ids])
+        return [*map(_as_private, here), *shown]
+
+    def check_moves(self, ids: Iterable[str]) -> None:
+        """Look, when they are next used, whether moves of those that are private were
+        interrupted."""
+        self._doubles |= self._ids.intersection(ids)
+
     def keeps_here(self, records: Sequence[Record], ids: Sequence[str]) -> bool:
         """Whether all of these memories, and those with these ids, are only on this machine."""
         are_private = all(is_private(r.memory) and not self._needs_move(r) for r in records)
@@ -212,7 +231,7 @@ class PrivateAndShared:
             async for page in self._server.store.scan():
                 if not self._is_read:
                     await self._settle_all(record.memory.id for record in page)
-                yield [r for r in self._seen(page) if r.memory.id not in self._ids]
+                yield self.one_of((), page)
             self._is_read = True
         except StoreUnavailable as exc:
             log.warning("server_not_read", code=exc.code)
@@ -226,7 +245,7 @@ class PrivateAndShared:
 
     async def _settle_all(self, ids: Iterable[str]) -> None:
         """Finish moves of those of these memories of the server that are private, too."""
-        self._doubles |= self._ids.intersection(ids)
+        self.check_moves(ids)
         await self._settle(tuple(self._doubles))
 
     async def _finish_move(self, id: str) -> None:
@@ -263,7 +282,7 @@ class PrivateAndShared:
                 return page
             self._listed = offset
         found = await self._server.store.listing(offset - int(self._listed))
-        self._doubles |= self._ids.intersection(found or ())
+        self.check_moves(found or ())
         return found
 
     async def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Find memories on a Chroma server without an index in the daemon. Runs in the worker only.
+"""Find memories in a collection without an index in the daemon. Runs in the worker only.
 
 Chroma 1.5 refuses its own hybrid search (`Search`, `Knn`, sparse vectors) on every server but the
 distributed one, so words are found by regular expressions on the documents (`$regex`). They cost
@@ -24,9 +24,9 @@ from memoryd.adapters.chroma import rows as rows
 from memoryd.fields import RELATIONS, SUPERSEDED_BY
 from memoryd.model import MICRO
 from memoryd.ports import Record
-from memoryd.queries import Candidates, CandidatesWanted, Conditions, Place
+from memoryd.queries import Candidates, CandidatesWanted, Conditions, Place, order_in_list
 
-IN_PARALLEL = 4  # requests to the server at the same time
+IN_PARALLEL = 4  # requests to a server at the same time
 PAIRS = 3  # of common words, whose memories with both are fetched
 MOST = 2000  # rows of a window of time
 FIRST_WINDOW, GROWTH = 3600.0, 8.0  # seconds, and how much wider each next window is
@@ -41,18 +41,22 @@ Where = dict[str, Any]  # a condition in Chroma's language
 ORDER = "order"  # the metadata key of a message's number
 
 
-class RemoteQueries:
+class CollectionQueries:
     """The operations behind `memoryd.queries.Queries`, on one collection."""
 
     OPERATIONS: ClassVar = frozenset({"find", "newest", "candidates", "sample"})
 
     def __init__(
-        self, chroma: Any, visible: Where | None, may_see: Callable[[Mapping[str, Any]], bool]
+        self,
+        chroma: Any,
+        visible: Where | None = None,
+        may_see: Callable[[Mapping[str, Any]], bool] = lambda meta: True,
+        in_parallel: int = 1,
     ) -> None:
         """`visible`: what the user may see, for queries; `may_see`: the same, by the metadata of a
         memory's first row."""
         self._chroma, self._visible, self._may_see = chroma, visible, may_see
-        self._threads = ThreadPoolExecutor(IN_PARALLEL)
+        self._threads = ThreadPoolExecutor(in_parallel)
 
     def find(self, asked: Sequence[Conditions], limit: int) -> list[str]:
         pages = self._threads.map(lambda one: self._get(one, limit, [])["ids"], asked)
@@ -60,7 +64,7 @@ class RemoteQueries:
 
     def newest(
         self, conditions: Conditions, now: float, after: Place | None, limit: int
-    ) -> list[str]:
+    ) -> list[Place]:
         least = -inf if conditions.since is None else conditions.since
         end = now + WIDEST if conditions.until is None else conditions.until
         if after is not None:
@@ -77,8 +81,7 @@ class RemoteQueries:
                 continue
             found += [place for place in page if after is None or _is_after(place, after)]
             if len(found) >= limit or start <= least:
-                found.sort(key=lambda place: (-place[0], place[1]))
-                return [id for _, id in found[:limit]]
+                return sorted(found, key=order_in_list)[:limit]
             end, width = start, width * GROWTH
             start = max(least, end - width if width < WIDEST else -inf)
 
@@ -207,7 +210,7 @@ def _best(groups: Sequence[Sequence[str]], most: int) -> list[str]:
 
 def _is_after(place: Place, other: Place) -> bool:
     """Whether a place comes later in the list: older, or of the same time with a higher id."""
-    return (-place[0], place[1]) > (-other[0], other[1])
+    return order_in_list(place) > order_in_list(other)
 
 
 def _where(conditions: Conditions) -> dict[str, Any] | None:
@@ -228,6 +231,8 @@ def _where(conditions: Conditions) -> dict[str, Any] | None:
         parts.append({rows.CREATED: {"$lt": conditions.until}})
     if conditions.orders:
         parts.append({ORDER: {"$in": list(conditions.orders)}})
+    if conditions.moved:
+        parts.append({rows.MOVED: {"$gt": 0}})
     parts += [_any_of(_holding(*one)) for one in conditions.having]
     if conditions.naming:
         keys = (*RELATIONS, SUPERSEDED_BY)

@@ -21,7 +21,7 @@ import numpy as np
 
 from memoryd.adapters.chroma import rows as rows
 from memoryd.adapters.chroma.collection import PAGE, Collection
-from memoryd.adapters.chroma.queries import RemoteQueries, patiently
+from memoryd.adapters.chroma.queries import IN_PARALLEL, CollectionQueries, patiently
 from memoryd.audience import Viewer, is_private
 from memoryd.errors import StoreConflict, StoreError
 from memoryd.fields import AUDIENCE, IN_PROJECT, OWNER, PROJECT
@@ -39,11 +39,7 @@ NOTE_VECTOR = (1.0, 0.0)  # Chroma requires one
 class SharedCollection(Collection):
     """The operations of a collection, safe beside other daemons, and what those have changed."""
 
-    OPERATIONS: ClassVar = (
-        Collection.OPERATIONS
-        | {"changes", "clock", "noted", "sweep_notes"}
-        | RemoteQueries.OPERATIONS
-    )
+    OPERATIONS: ClassVar = Collection.OPERATIONS | {"changes", "clock", "noted", "sweep_notes"}
     is_shared: ClassVar = True
 
     def __init__(
@@ -53,9 +49,7 @@ class SharedCollection(Collection):
         self._notes = notes
         self._viewer = viewer
         self.visible = _seen_by(viewer)
-        queries = RemoteQueries(chroma, self.visible, self.may_see)
-        self.find, self.newest = queries.find, queries.newest
-        self.candidates, self.sample = queries.candidates, queries.sample
+        self._answer(CollectionQueries(chroma, self.visible, self.may_see, IN_PARALLEL))
         self._clock = 0  # the highest that this worker has read or written
 
     def write(
@@ -68,7 +62,7 @@ class SharedCollection(Collection):
             raise StoreError(
                 "A private memory is not written to a Chroma server.",
                 code="private_not_served",
-                hint="Give it another audience, or set search.index to memory.",
+                hint="Give it another audience.",
             )
         old = self._metadatas([record.memory.id for record in records])
         _check_unchanged(records, old)

@@ -82,7 +82,7 @@ class Corpora:
         return self._taken.rows if self._taken else 0
 
     async def current(self) -> Corpus:
-        """The sample; taken now if there is none, or if it is old. Raises StoreOffline."""
+        """The sample; taken now if there is none, or if it is old."""
         async with self._lock:
             if self._taken is None or self._monotonic() - self._taken_at > MAX_AGE:
                 await self._take()

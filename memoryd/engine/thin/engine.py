@@ -1,11 +1,10 @@
-"""The engine of a daemon without an index: every operation reads what it needs from the server."""
+"""The engine of a daemon without an index: every operation reads what it needs from the stores."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -32,12 +31,13 @@ from memoryd.engine.thin.working_set import WorkingSet
 from memoryd.engine.transfer import Arrival
 from memoryd.engine.windows import Windows
 from memoryd.errors import InvalidInput
-from memoryd.fields import TEAM
 from memoryd.model import Memory, Stored
 from memoryd.ports import ClockRecord, Record, Store
 from memoryd.queries import Conditions, Queries
 from memoryd.settings import Config
 from memoryd.tasks import task_group
+
+ONLY_PRIVATE = " Only private memories are found, and can be stored."
 
 
 class ThinEngine(Engine):
@@ -45,16 +45,17 @@ class ThinEngine(Engine):
 
     def __init__(self, parts: Parts, queries: Queries, dimension: int, poll_seconds: float) -> None:
         super().__init__(parts)
-        self._working_set = working_set = WorkingSet(parts)
+        self._queries = queries
+        self._working_set = working_set = WorkingSet(parts, queries)
         self._corpora = Corpora(queries, dimension, parts.monotonic)
-        search = CandidateSearch(parts.store, queries, self._corpora, parts.search, dimension)
+        search = CandidateSearch(queries, self._corpora, parts.search, dimension)
         # Without compaction, which looks at whole sessions.
         self._windows = windows = Windows(parts, self._memories, self._updates)
         self._open_transfer(self._memories)
         source = ThinSource(parts, queries, working_set, search, windows.drop)
         parts.source = source
         recall = ThinRecall(parts, queries, source, self._memories)
-        parts.catch_up = working_set.refresh
+        parts.catch_up, parts.store_trouble = working_set.refresh, self._told_trouble
         self._jobs = ThinJobs(parts, queries, working_set, self._memories, self._upkeep)
         self._poll_seconds = poll_seconds
         self._scope_operations(working_set, windows)
@@ -104,7 +105,6 @@ class ThinEngine(Engine):
         """Put `Refused` in the place of everything that looks at all memories."""
         names = {
             "ask": "An answer to a question",
-            "backup": "A backup",
             "brief": "A brief",
             "export_page": "An export",
             "forget_where": "Forgetting by a filter",
@@ -113,6 +113,7 @@ class ThinEngine(Engine):
             "map": "The map",
             "notes": "A list of notes",
             "projects": "A list of projects",
+            "rescue": "A rescue",
             "review": "A review",
             "selection": "Forgetting by a filter",
             "sessions": "A list of sessions",
@@ -141,7 +142,12 @@ class ThinEngine(Engine):
     def state(self) -> dict[str, Any]:
         """As for every engine, but without counts of memories."""
         known = super().state()
-        return known | {"memories": {}, "search_way": "remote", "next_expiry": None}
+        known |= {"memories": {}, "search_way": "remote", "next_expiry": None}
+        return known | {"shared_store": {"trouble": self._queries.trouble or None}}
+
+    def _told_trouble(self) -> str:
+        trouble = self._queries.trouble
+        return f"{trouble}{ONLY_PRIVATE}" if trouble else ""
 
     def jobs(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         parts = self._parts
@@ -172,7 +178,7 @@ async def run_thin_engine(
     ticks = partial(now_in_zone, clock, not config.memory.timezone)
     # The newest memory tells whether the clock can be trusted, if nothing else does.
     newest = await queries.newest(Conditions(), ticks(), None, 1)
-    for record in await store.get(newest):
+    for record in await queries.get([id for _, id in newest]):
         index.put(record)
     parts = Parts(
         store,
@@ -189,7 +195,7 @@ async def run_thin_engine(
         clock_record=clock_record or NoRecord(),
     )
     parts.language = Language(config.llm, None, None)
-    parts.audiences = replace(audiences_of(config.store), unasked=TEAM)  # nothing is private here
+    parts.audiences = audiences_of(config.store)
     engine = ThinEngine(parts, queries, dimension, config.store.poll_seconds)
     try:
         async with task_group() as tasks:

@@ -1,5 +1,6 @@
 """Background work of a daemon without an index: delete what has expired, embed what was stored
-without a model, and settle names that two daemons gave away at the same moment."""
+without a model, settle names that two daemons gave away at the same moment, compact and back up the
+private memories, and notice whether the server can be reached."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import structlog
 
+from memoryd.audience import Scope, is_private, scope_of
 from memoryd.engine.following import GRACE
 from memoryd.engine.memories import Memories
 from memoryd.engine.parts import Parts
@@ -15,6 +17,7 @@ from memoryd.engine.thin.working_set import WorkingSet
 from memoryd.engine.upkeep import GROUP, Upkeep
 from memoryd.errors import MemorydError
 from memoryd.model import Memory
+from memoryd.ports import Record
 from memoryd.queries import Conditions, Queries
 from memoryd.tasks import task_group
 
@@ -45,12 +48,18 @@ class ThinJobs:
 
     async def run(self, poll_seconds: float) -> None:
         """Run all jobs until cancelled. A failure is logged and retried."""
-        next_sweep = 0.0
+        upkeep, next_sweep = self._upkeep, 0.0
         while True:
+            await self._queries.check()
             await self._try(self._settle_names)
             if self._parts.monotonic() >= next_sweep:
-                await self._try(self._upkeep.cleanup_if_believed)
-                await self._try(self.embed_pending)
+                for job in (
+                    upkeep.cleanup_if_believed,
+                    self.embed_pending,
+                    upkeep.compact,
+                    upkeep.backup_if_due,
+                ):
+                    await self._try(job)
                 next_sweep = self._parts.monotonic() + self._parts.memory.cleanup_interval
             await anyio.sleep(poll_seconds)
 
@@ -84,18 +93,25 @@ class ThinJobs:
             self._names.pop(name, None)
 
     async def _keep_last(self, name: str) -> None:
-        """Remove all memories with this name but the one that was written last; see
-        `engine.following`."""
+        """Of the memories with this name that the same people see, remove all but the one that was
+        written last; see `engine.following`."""
         ids = await self._queries.find(Conditions(name=name), limit=RIVALS)
         if len(ids) < 2:
             return
-        found = [one for one in await self._parts.store.get(ids) if one.memory.name == name]
-        last = max(found, key=lambda record: (record.clock, record.memory.id), default=None)
-        losers = [record.memory.id for record in found if record is not last]
+        rivals: dict[Scope, list[Record]] = {}
+        for record in await self._queries.get(ids):
+            if record.memory.name == name and not is_private(record.memory):
+                rivals.setdefault(scope_of(record.memory), []).append(record)
+        for scope, found in rivals.items():
+            last = max(found, key=lambda record: (record.clock, record.memory.id))
+            losers = [record.memory.id for record in found if record is not last]
+            if losers:
+                await self._drop_losers(losers, name, scope)
 
-        def has_name(memory: Memory | None) -> bool:
-            return memory is not None and memory.name == name
+    async def _drop_losers(self, ids: list[str], name: str, scope: Scope) -> None:
+        def is_rival(memory: Memory | None) -> bool:
+            return memory is not None and (memory.name, scope_of(memory)) == (name, scope)
 
         async with self._working_set.operation():
-            gone = await self._memories.drop_if(losers, has_name) if losers else set()
+            gone = await self._memories.drop_if(ids, is_rival)
         log.info("name_settled", removed=len(gone))

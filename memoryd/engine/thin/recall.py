@@ -60,7 +60,8 @@ class ThinRecall:
         facts = Conditions(MemoryType.FACT)
         pinned = Conditions(MemoryType.FACT, pinned=True)
         found = await self._queries.newest(facts, self._parts.clock(), None, NEWEST_FACTS)
-        return found + await self._queries.find(pinned, limit=PINNED_FACTS)
+        newest = [id for _, id in found]
+        return newest + await self._queries.find(pinned, limit=PINNED_FACTS)
 
 
 class LoadingSearch(Search):

@@ -28,6 +28,8 @@ OFFERED = frozenset(
         "import_memories",
         "import_rows",
         "sweep",
+        "backup",
+        "purge",
     }
 )
 

@@ -1,4 +1,4 @@
-"""The candidates of a search, from the server.
+"""The candidates of a search, from the stores.
 
 By meaning: the nearest vectors. By words: for each of the rarest words of the query, which a sample
 of the collection tells, the memories whose text has it; where more have it than are fetched, those
@@ -21,7 +21,7 @@ from memoryd.engine.turn_keys import is_message, order_of
 from memoryd.fair import in_thread
 from memoryd.fields import SUPERSEDED_BY, ids_of
 from memoryd.model import Memory, MemoryType
-from memoryd.ports import Record, Store
+from memoryd.ports import Record
 from memoryd.queries import Candidates, CandidatesWanted, Conditions, Queries
 from memoryd.settings import SearchSettings
 
@@ -39,17 +39,16 @@ class CandidateSearch:
 
     def __init__(
         self,
-        store: Store,
         queries: Queries,
         corpora: Corpora,
         settings: SearchSettings,
         dimension: int,
     ) -> None:
-        self._store, self._queries, self._corpora = store, queries, corpora
+        self._queries, self._corpora = queries, corpora
         self._settings, self.dimension = settings, dimension
 
     async def index(self, need: SearchNeed) -> CandidateIndex:
-        """An index of the candidates. Raises StoreOffline."""
+        """An index of the candidates."""
         corpus = await self._corpora.current()
         words = rarest(patterns(need.text), corpus)
         conditions = conditions_of(need.filter)
@@ -75,7 +74,7 @@ class CandidateSearch:
         """Read the memories that supersede others: these are then not found."""
         named = {id for memory in index for id in ids_of(memory, SUPERSEDED_BY)}
         if missing := sorted(id for id in named if index.get(id) is None):
-            put(index, await self._store.get(missing))
+            put(index, await self._queries.get(missing))
 
     def _best(self, index: Index, need: SearchNeed) -> list[Memory]:
         """The candidates that lead before their neighbours are known. Runs on a thread."""
@@ -102,7 +101,7 @@ class CandidateSearch:
             for session, orders in wanted.items()
         ]
         ids = await self._queries.find(*said, limit=2 * WITH_NEIGHBOURS)
-        return await self._store.get([id for id in ids if index.get(id) is None])
+        return await self._queries.get([id for id in ids if index.get(id) is None])
 
 
 def put(index: Index, records: Iterable[Record]) -> None:

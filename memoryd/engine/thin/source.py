@@ -14,7 +14,7 @@ from memoryd.engine.source import ListNeed, SearchNeed, Source
 from memoryd.engine.thin.conditions import conditions_of
 from memoryd.engine.thin.search import CandidateSearch
 from memoryd.engine.thin.working_set import WorkingSet
-from memoryd.errors import NeedsFullIndex
+from memoryd.errors import NeedsFullIndex, StoreOffline
 from memoryd.fields import ALIASES, handles_of, related_ids
 from memoryd.labels import normal_name
 from memoryd.model import Memory, MemoryType
@@ -54,9 +54,23 @@ class ThinSource(Source):
         await self.handles([id_or_name])
 
     async def handles(self, ids_or_names: Iterable[object]) -> None:
+        """Raises StoreOffline if what is not found may be on a server that cannot be reached."""
+        wanted = {one for one in ids_or_names if _can_be_handle(one)}
+        await self._look_up(wanted)
+        if (trouble := self._queries.trouble) and not all(map(self._is_known, wanted)):
+            raise StoreOffline(trouble)
+
+    async def place(self, name: object) -> None:
+        await self._look_up(filter(_can_be_handle, [name]))
+
+    def _is_known(self, id_or_name: str) -> bool:
+        index, name = self._parts.index, normal_name(id_or_name)
+        return index.get(id_or_name) is not None or bool(name and index.all_named(name))
+
+    async def _look_up(self, ids_or_names: Iterable[str]) -> None:
+        """Read the memories with these ids or names, as far as they can be found."""
         async with self._working_set.operation() as running:
-            wanted = {one for one in ids_or_names if _can_be_handle(one)}
-            wanted -= running.known | running.looked_up
+            wanted = set(ids_or_names) - running.known - running.looked_up
             running.looked_up |= wanted
             names = sorted({normal_name(one) for one in wanted})
             asked = [one for name in names if name and "\0" not in name for one in _having(name)]
@@ -73,14 +87,13 @@ class ThinSource(Source):
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
         memory = wanted()
         async with self._working_set.operation():
-            for handle in handles_of(memory):
-                await self.handle(handle)
+            await self._look_up(handles_of(memory))
             twins = await self._found(_twins(memory), MAX_TWINS)
             await self._working_set.load(related_ids(memory) | twins)
 
     async def before_import(self, memories: Sequence[Memory]) -> None:
         async with self._working_set.operation():
-            await self.handles(name for memory in memories for name in handles_of(memory))
+            await self._look_up(name for memory in memories for name in handles_of(memory))
             found = await self._found([one for m in memories for one in _twins(m)], MAX_TWINS)
             await self._working_set.load(found.union(*map(related_ids, memories)))
             await self.before_drop([memory.id for memory in memories])
@@ -107,10 +120,10 @@ class ThinSource(Source):
         """Read the last messages of a session, and its record."""
         said = Conditions(MemoryType.CONVERSATION, session_id)
         async with self._working_set.operation():
-            ids = await self._queries.newest(said, self._parts.clock(), None, count)
+            newest = await self._queries.newest(said, self._parts.clock(), None, count)
             facts = Conditions(MemoryType.FACT, session_id)
-            ids += await self._queries.find(facts, limit=MAX_FACTS)
-            await self._working_set.load(ids)
+            found = await self._queries.find(facts, limit=MAX_FACTS)
+            await self._working_set.load([*found, *(id for _, id in newest)])
 
     @asynccontextmanager
     async def searched(self, index: Index, need: SearchNeed) -> AsyncIterator[Index]:
@@ -137,22 +150,18 @@ class ThinSource(Source):
         now, filter, matching = need.now, need.filter, 0
         while matching <= need.limit:
             size = MORE * need.limit + SPARE
-            ids = await self._queries.newest(asked, now, after, size)
-            records = {record.memory.id: record for record in await self._parts.store.get(ids)}
-            for record in records.values():
+            places = await self._queries.newest(asked, now, after, size)
+            for record in await self._queries.get([id for _, id in places]):
                 found.put(record)
             await self._search.add_superseding(found)
             matching = _count(found, filter, now)
-            if len(ids) < size:
+            if len(places) < size:
                 break
             if len(found) > MAX_READ:
                 raise NeedsFullIndex(
                     "Too few of the newest memories pass this filter, which the server cannot test."
                 )
-            oldest = records.get(ids[-1])
-            if oldest is None:
-                break  # forgotten at this moment
-            after = (oldest.memory.created_at, oldest.memory.id)
+            after = places[-1]
         return matching
 
 

@@ -20,6 +20,7 @@ from memoryd.engine import commits
 from memoryd.engine.lock_keys import id_key
 from memoryd.engine.parts import Parts
 from memoryd.fields import related_ids
+from memoryd.queries import Queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,8 +43,8 @@ _CURRENT: ContextVar[Operation | None] = ContextVar("operation", default=None)
 class WorkingSet:
     """Fills the index for operations, and empties it again."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, queries: Queries) -> None:
+        self._parts, self._queries = parts, queries
         self._running: set[Operation] = set()
         self._ended = 0  # how many operations have ended
         self._used: dict[str, int] = {}  # by id: `_ended` when it was last used
@@ -98,7 +99,7 @@ class WorkingSet:
 
     async def _read_batch(self, ids: Sequence[str]) -> None:
         index = self._parts.index
-        found = {record.memory.id: record for record in await self._parts.store.get(ids)}
+        found = {record.memory.id: record for record in await self._queries.get(ids)}
         # By the order of the writes: the last of several memories with one name is put last.
         for record in sorted(found.values(), key=lambda one: (one.clock, one.memory.id)):
             if index.revision(record.memory.id) != record.revision or not record.revision:

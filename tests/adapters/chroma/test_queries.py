@@ -1,13 +1,18 @@
-"""Finding memories on a real Chroma server without an index."""
+"""Finding memories without an index, in a real embedded store and on a real Chroma server."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from memoryd.adapters.chroma import queries, shared
-from memoryd.adapters.chroma.open import open_remote
+from memoryd.adapters.chroma import queries
+from memoryd.adapters.chroma import shared as module
+from memoryd.adapters.chroma.collection import Collection
+from memoryd.adapters.chroma.open import open_embedded, open_remote
 from memoryd.adapters.chroma.shared import SharedCollection
 from memoryd.audience import Viewer
 from memoryd.model import MemoryType
@@ -18,9 +23,23 @@ from tests.adapters.chroma.test_contract import IDENTITY, record
 
 
 @pytest.fixture
-def collection(own_collection: StoreSettings) -> SharedCollection:
+def shared(own_collection: StoreSettings) -> SharedCollection:
     made = open_remote(own_collection, IDENTITY)
     assert isinstance(made, SharedCollection)
+    return made
+
+
+@pytest.fixture
+def embedded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collection]:
+    monkeypatch.chdir(tmp_path)  # opening it changes the directory
+    made = open_embedded(StoreSettings(), tmp_path / "store", IDENTITY)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["embedded", "shared"])
+def collection(request: pytest.FixtureRequest) -> Collection:
+    made: Collection = request.getfixturevalue(request.param)
     return made
 
 
@@ -33,23 +52,22 @@ def times(seed: int) -> list[float]:
 
 
 def test_pages_of_the_newest_have_each_memory_once_in_order(
-    collection: SharedCollection, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MOST", 10)  # so that windows have to become narrower
     made = [record(f"m{n:03}", created_at=at) for n, at in enumerate(times(3))]
     collection.write(made, [], [])
     wanted = sorted((-one.memory.created_at, one.memory.id) for one in made)
-    found: list[str] = []
+    found: list[Place] = []
     after: Place | None = None
     while page := collection.newest(Conditions(), 1_800_000_000.0, after, 13):
         found += page
-        last = collection.get([page[-1]])[0].memory
-        after = (last.created_at, last.id)
-    assert found == [id for _, id in wanted]
+        after = page[-1]
+    assert [id for _, id in found] == [id for _, id in wanted]
 
 
 def test_candidates_by_words_have_the_rarest_and_all_passages(
-    collection: SharedCollection,
+    collection: Collection,
 ) -> None:
     plain = [record(f"p{n}", content=f"the common thing {n}") for n in range(30)]
     rare = record("rare", 3, content="a COMMON walrus thing" * 20)
@@ -63,7 +81,7 @@ def test_candidates_by_words_have_the_rarest_and_all_passages(
 
 
 def test_a_filter_does_not_hide_the_later_passages_of_a_memory(
-    collection: SharedCollection,
+    collection: Collection,
 ) -> None:
     long = record("long", 3, content="x" * 90)
     collection.write([long, *[record(f"p{n}") for n in range(5)]], [], [])
@@ -72,7 +90,7 @@ def test_a_filter_does_not_hide_the_later_passages_of_a_memory(
     assert "long" in {one.memory.id for one in collection.candidates(wanted).records}
 
 
-def test_a_sample_is_spread_over_the_collection(collection: SharedCollection) -> None:
+def test_a_sample_is_spread_over_the_collection(collection: Collection) -> None:
     made = [record(f"m{n}", 2, content=f"text {n}") for n in range(50)]
     collection.write(made, [], [])
     found, rows = collection.sample(16)
@@ -81,16 +99,22 @@ def test_a_sample_is_spread_over_the_collection(collection: SharedCollection) ->
     assert len(collection.sample(1000)[0]) == 50
 
 
+def test_moves_that_were_begun_are_found(collection: Collection) -> None:
+    moved = replace(record("moved"), revision=2, moved_from=1)
+    collection.write([moved, record("other")], [], [])
+    assert collection.find([Conditions(moved=True)], 10) == ["moved"]
+
+
 def test_the_next_clock_is_found_with_few_rows(
-    collection: SharedCollection, monkeypatch: pytest.MonkeyPatch
+    shared: SharedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "PAGE", 8)
-    kept = (collection._chroma, collection._notes, IDENTITY, collection.client)
+    monkeypatch.setattr(module, "PAGE", 8)
+    kept = (shared._chroma, shared._notes, IDENTITY, shared.client)
     other = SharedCollection(*kept, Viewer("anna", ()))
     records: list[Record] = [record(f"m{n}") for n in range(40)]
     for one in records:
-        collection.write([one], [], [])
-    collection.write([], [], ["m0"])
-    highest = collection.changes(0).clock
+        shared.write([one], [], [])
+    shared.write([], [], ["m0"])
+    highest = shared.changes(0).clock
     other.write([record("last")], [], [])
     assert other.get(["last"])[0].clock == highest + 1

@@ -1,4 +1,4 @@
-"""The port `memoryd.queries.Queries` on a Chroma server: the daemon's side."""
+"""What the worker of one store finds for `memoryd.queries.Queries`: the daemon's side."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from memoryd.ports import Record
 from memoryd.queries import Candidates, CandidatesWanted, Conditions, Place
 
 
-class ChromaQueries:
-    """See `memoryd.queries.Queries`. The worker does the work."""
+class StoreQueries:
+    """See `memoryd.queries.Queries`, of which this is a part."""
 
     def __init__(self, store: ChromaStore) -> None:
         self._store = store
@@ -19,8 +19,8 @@ class ChromaQueries:
 
     async def newest(
         self, conditions: Conditions, now: float, after: Place | None, limit: int
-    ) -> list[str]:
-        found: list[str] = await self._store.query("newest", conditions, now, after, limit)
+    ) -> list[Place]:
+        found: list[Place] = await self._store.query("newest", conditions, now, after, limit)
         return found
 
     async def candidates(self, wanted: CandidatesWanted) -> Candidates:
