@@ -200,9 +200,8 @@ def _facts(found: Status) -> dict[str, str]:
         facts["memories"] = f"{sum(counts.values())} ({each})"
         if found.get("search_way") == "remote":
             store = found.get("store", {})
-            here, there = (
-                part.get("rows", "unknown") for part in (store, store.get("server") or {})
-            )
+            here = store.get("rows", "unknown")
+            there = (store.get("server") or {}).get("rows", "unknown")
             facts["memories"] = (
                 f"none in RAM; rows on the server: {there}, private ones here: {here}"
             )
