@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     Piece = tuple[str, NDArray[Any] | Sequence[bytes]]
 
 
+WHOLE = "whole"  # what has a `Whole` in what `SnapshotFile.save_recent` gets as `about`
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A name for the index at a stop, and what tells whether all of it was read again."""
+
+    name: str
+    memories: int
+    revisions: int  # of all memories, combined by exclusive or
+
+
 class Texts(Protocol):
     """The texts of a snapshot, which stay in its file. Runs on any thread."""
 

@@ -286,6 +286,14 @@ class Store(Protocol):
         """The revisions of all memories when the store was opened; None if listing them would cost
         as much as reading all memories."""
 
+    @property
+    def saved_index(self) -> str:
+        """The name of the index that has all memories, if the store knows: it was given to
+        `keep_index` before the store was closed, and nothing was written since. Empty if not."""
+
+    async def keep_index(self, name: str) -> None:
+        """Note that an index of this name was saved, which has all memories."""
+
     def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page."""
 

@@ -23,9 +23,11 @@ class RamStore:
         self.scans = 0
         self.purges = 0
         self.backups: list[Backup] = []
+        self.saved_index = ""
 
     async def put(self, record: Record, *, new: bool = False) -> None:
         self.records[record.memory.id] = deepcopy(record)
+        self.saved_index = ""
 
     async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
         for record in records:
@@ -35,6 +37,7 @@ class RamStore:
         return [deepcopy(self.records[id]) for id in ids if id in self.records]
 
     async def delete(self, ids: Sequence[str]) -> set[str]:
+        self.saved_index = ""
         return {id for id in ids if self.records.pop(id, None)}
 
     async def expired(self, now: float, limit: int) -> list[str]:
@@ -54,6 +57,9 @@ class RamStore:
 
     async def revisions(self) -> Revisions | None:
         return Revisions({id: record.revision for id, record in self.records.items()})
+
+    async def keep_index(self, name: str) -> None:
+        self.saved_index = name
 
     async def scan(self) -> AsyncIterator[list[Record]]:
         self.scans += 1

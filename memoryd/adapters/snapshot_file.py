@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import struct
 import threading
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,14 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd import files
+from memoryd.adapters.snapshot_contents import MAGIC, TAIL, contents_of, recent_path
 from memoryd.adapters.vector_file import LocalVectorFile
 from memoryd.index_files import Snapshot
 
 if TYPE_CHECKING:
     from memoryd.index_files import Arrays, Piece
 
-MAGIC = b"memoryd index 3\n"
-TAIL = struct.Struct("!QI")  # the end of the file: length and checksum of the table of contents
 FLUSH = 32 << 20  # bytes between two calls of fsync, so that none takes long
 VECTORS = "vectors"  # what names the file of vectors in the table of contents
 GROUP = 2_000  # texts that are read at once
@@ -43,7 +41,7 @@ class LocalSnapshotFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._vectors_path = path.with_suffix(".vectors")
-        self._recent_path = path.with_name(f"{path.stem}-recent.snapshot")
+        self._recent_path = recent_path(path)
         self._vectors: LocalVectorFile | None = None  # of the present file, or of the next one
         self._texts: LocalTexts | None = None  # of the present file
         self._writer: _SnapshotWriter | None = None  # of the file that is being written
@@ -107,7 +105,7 @@ class LocalSnapshotFile:
 
     def _read(self) -> _Read:
         file = files.Handle(files.open_file(self._path, os.O_RDWR))
-        contents = _contents(file)
+        contents = contents_of(file)
         arrays = {name: _read_array(file, name, *known) for name, *known in contents["arrays"]}
         sizes, checks = arrays.pop("text_size"), arrays.pop("text_check")
         texts = LocalTexts(file, arrays["key"])
@@ -127,6 +125,8 @@ class LocalSnapshotFile:
         return found
 
     def save_recent(self, about: Mapping[str, object], pieces: Iterable[Piece]) -> None:
+        if self._texts is not None:
+            self._texts.flush()  # what was erased must not come back
         LocalSnapshotFile(self._recent_path).save(about, pieces)
 
     def take_recent(self) -> Snapshot | None:
@@ -227,6 +227,10 @@ class LocalTexts:
             size, self._sizes[number] = int(self._sizes[number]), 0
             os.pwrite(self._file.fileno(), bytes(size), int(self._begins[number]))
 
+    def flush(self) -> None:
+        """Wait until what was erased is on the disk. Raises OSError."""
+        os.fsync(self._file.fileno())
+
     def _parts(self, start: int, end: int) -> Iterator[bytes]:
         """The texts with these numbers, unchecked; empty for those that were erased."""
         begins, sizes = self._begins[start:end].tolist(), self._sizes[start:end].tolist()
@@ -314,22 +318,6 @@ class _SnapshotWriter:
         if self._end - self._flushed > FLUSH:
             os.fsync(self._file.fileno())
             self._flushed = self._end
-
-
-def _contents(file: files.Handle) -> dict[str, Any]:
-    """The table of contents; ValueError if this is not such a file."""
-    handle = file.fileno()
-    end = os.fstat(handle).st_size - TAIL.size
-    if os.pread(handle, len(MAGIC), 0) != MAGIC or end < 0:
-        raise ValueError("not a snapshot")
-    length, check = TAIL.unpack(os.pread(handle, TAIL.size, end))
-    if length > end:  # before that much memory is allocated
-        raise ValueError("the table of contents is longer than the file")
-    data = os.pread(handle, length, end - length)
-    if zlib.crc32(data) != check:
-        raise ValueError("the checksum of the table of contents is wrong")
-    found: dict[str, Any] = json.loads(data)
-    return found
 
 
 def _read_array(

@@ -259,6 +259,12 @@ def _mirror_fact(state: MirrorState) -> str:
     return summary(state) + held + (f"; {trouble['message']}" if trouble else "")
 
 
+def _rows_fact(store: Any) -> str:
+    """Where the rows are that a daemon without an index serves."""
+    here, there = (part.get("rows", "unknown") for part in (store, store.get("server") or {}))
+    return f"none in RAM; rows on the server: {there}, private ones here: {here}"
+
+
 def _queue_fact(shared: Any) -> str:
     """What waits for the Chroma server, and what it has refused; "" if there is nothing."""
     if not shared:

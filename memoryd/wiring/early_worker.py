@@ -13,7 +13,6 @@ def start_worker(config: Config) -> None:
     config, identity = with_owner(config), known_identity(config)
     opening = None
     if identity is not None:
-        settings, any_model, tell_first = local_store(config)
-        options = {"any_model": any_model, "tell_first": tell_first}
-        opening = opening_of(settings, config.memory.path, identity, None, **options)
+        settings, how = local_store(config)
+        opening = opening_of(settings, config.memory.path, identity, **how)
     start_early(config.memory.path, opening)

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from memoryd.adapters.chroma.early_worker import How
 from memoryd.adapters.embed.catalogue import known_model
+from memoryd.adapters.snapshot_contents import saved_name
 from memoryd.ports import Identity
 from memoryd.settings import Config, StoreSettings
 
@@ -28,18 +30,20 @@ def _login_name() -> str:
 
 
 class LocalStore(NamedTuple):
-    """The store on this machine, and the options of its opening."""
+    """The store on this machine, and how it is to be opened."""
 
     settings: StoreSettings
-    any_model: bool  # not as the private part of a store
-    tell_first: bool  # the index can be loaded without ChromaDB
+    how: How
 
 
 def local_store(config: Config) -> LocalStore:
-    """How the store on this machine is to be opened."""
+    """The store on this machine: the only one, or that of the private memories."""
     is_alone = config.store.mode == "embedded"
-    has_snapshot = snapshot_path(config.memory.path).exists()
-    return LocalStore(on_this_machine(config.store), is_alone, is_alone and has_snapshot)
+    snapshot = snapshot_path(config.memory.path)
+    tell_first = is_alone and snapshot.exists()
+    name = saved_name(snapshot) if tell_first else ""
+    how = How(any_model=is_alone, tell_first=tell_first, saved_index=name)
+    return LocalStore(on_this_machine(config.store), how)
 
 
 def snapshot_path(data_dir: Path) -> Path:

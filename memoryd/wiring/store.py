@@ -76,15 +76,14 @@ def _open_embedded(
 ) -> AbstractAsyncContextManager[ChromaStore]:
     """The store on this machine: the only one, or that of the private memories."""
     folder = config.memory.path
-    settings, any_model, tell_first = local_store(config)
+    settings, how = local_store(config)
     return open_chroma(
         settings,
         folder,
         identity,
-        any_model=any_model,
-        tell_first=tell_first,
         progress=watch,
         backups=config.backup.folder(folder),
+        **how,
     )
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memoryd.adapters.snapshot_file import TAIL, LocalSnapshotFile
+from memoryd.adapters.snapshot_contents import TAIL
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.index_files import Snapshot
 
 if TYPE_CHECKING:

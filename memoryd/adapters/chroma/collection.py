@@ -21,6 +21,8 @@ from memoryd.ports import Identity, Record
 
 SCHEMA = 1
 PAGE = 1000  # ids in one call: Chroma binds each as an SQL variable
+ID_PAGES = 50  # of all ids: for each, Chroma goes through all rows before its offset
+ROW = ["documents", "metadatas", "embeddings"]
 LOCKED = "database is locked"
 BATCH = 5000  # rows in one write: below Chroma's 5,461
 ANY_MEMORY = {rows.TYPE: {"$in": [str(type) for type in MemoryType]}}  # not its further rows
@@ -31,7 +33,8 @@ class Collection:
 
     OPERATIONS: ClassVar = (
         frozenset(
-            {"write", "read", "drop", "expired", "page", "count", "facts", "nearest", "listing"}
+            {"write", "read", "drop", "expired", "ids_from", "fetch", "count", "facts"}
+            | {"nearest", "listing"}
         )
         | CollectionQueries.OPERATIONS
     )
@@ -113,14 +116,16 @@ class Collection:
         """The ids of all rows, in the order they were written."""
         return list(self._chroma.get(include=[])["ids"])
 
-    def id_page(self, offset: int, limit: int) -> list[str]:
-        """Some of them. A deletion moves all rows that were written later one place forward."""
+    def ids_from(self, offset: int) -> list[str]:
+        """A page of them, empty after the last. A deletion moves all rows that were written later
+        one place forward."""
+        limit = max(PAGE, int(self._chroma.count()) // ID_PAGES)
         return list(self._chroma.get(offset=offset, limit=limit, include=[])["ids"])
 
-    def id_pages(self, limit: int) -> Iterator[list[str]]:
+    def id_pages(self) -> Iterator[list[str]]:
         """The ids of all rows, page by page, while others write: all that are there throughout."""
         offset, dropped = 0, self.dropped
-        while page := self.id_page(offset, limit):
+        while page := self.ids_from(offset):
             yield page
             # Rows that were deleted meanwhile moved those after them forward.
             offset += len(page) - (self.dropped - dropped)
@@ -155,7 +160,7 @@ class Collection:
 
     def probe(self) -> None:
         """Make Chroma open all its files with one query; raises whatever Chroma raises."""
-        for row in self.page(0, 1):
+        for row in _rows(self._get(limit=1, include=ROW)):
             self._chroma.query(query_embeddings=[row.vector], n_results=1, include=[])
 
     def close(self) -> None:
@@ -266,13 +271,6 @@ class Collection:
         """A filter that also leaves out what may not be shown."""
         return {"$and": [where, self.visible]} if self.visible else dict(where)
 
-    def page(self, offset: int, limit: int) -> list[rows.Row]:
-        """Raw rows in Chroma's own order, for a scan while nothing writes."""
-        found = self._chroma.get(
-            offset=offset, limit=limit, include=["documents", "metadatas", "embeddings"]
-        )
-        return _rows(found)
-
     def nearest(self, vector: Any, count: int, among: list[str] | None) -> list[tuple[str, float]]:
         """About the nearest memories, each once, with their cosines; best first."""
         return nearest(self._chroma, vector, count, among, self.may_see)
@@ -313,8 +311,7 @@ class Collection:
         found: list[rows.Row] = []
         for start in range(0, len(ids), PAGE):
             part = list(ids[start : start + PAGE])
-            include = ["documents", "metadatas", "embeddings"]
-            found += _rows(self._get(ids=part, include=include))
+            found += _rows(self._get(ids=part, include=ROW))
         return found
 
 

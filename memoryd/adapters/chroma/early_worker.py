@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from memoryd.adapters.chroma import allocator
 from memoryd.adapters.chroma.frames import encode_frame
@@ -42,28 +42,35 @@ class EarlyWorker(NamedTuple):
 _early: EarlyWorker | None = None
 
 
+class How(TypedDict, total=False):
+    """How a store on this machine is to be opened."""
+
+    any_model: bool  # one of another model as it is
+    tell_first: bool  # tell what it holds before ChromaDB opens it, if possible (`store_facts`)
+    saved_index: str  # the name of the saved index: it has all memories if the store knows the name
+
+
 def opening_of(
     settings: StoreSettings,
     data_dir: Path,
     identity: Identity,
     restore: Restore | None = None,
-    *,
-    any_model: bool = False,
-    tell_first: bool = False,
+    **how: Unpack[How],
 ) -> Opening:
-    """The first message to a worker: what it is to open. `tell_first`: tell what the store holds
-    before ChromaDB opens it, if possible (`store_facts`)."""
+    """The first message to a worker: what it is to open."""
     return {
         "settings": settings,
         "data_dir": data_dir,
         "identity": identity,
         "owner": os.getpid(),
         "restore": restore,
-        "any_model": any_model,
-        "tell_first": tell_first,
+        "any_model": False,
+        "tell_first": False,
+        "saved_index": "",
         "reopening": False,
         "crashes": 0,
         "careful": False,
+        **how,
     }
 
 

@@ -222,6 +222,14 @@ class PrivateAndShared:
         self._is_read, self.listed_clock = True, clock
         return Revisions(there | {id: number for id, number in here.items() if id in self._ids})
 
+    @property
+    def saved_index(self) -> str:
+        """None: others write to the server meanwhile."""
+        return ""
+
+    async def keep_index(self, name: str) -> None:
+        """See `saved_index`."""
+
     async def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page; only private ones if the server cannot be reached. The first
         scan, before anything is written, finishes moves that were interrupted."""

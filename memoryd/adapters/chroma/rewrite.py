@@ -136,7 +136,7 @@ class Rewrite:
 
     def _list(self, take: Any) -> Steps:
         """List the ids of all rows, those that belong to no memory included."""
-        for page in self._source.id_pages(LISTED_ROWS):
+        for page in self._source.id_pages():
             take(dict.fromkeys(page))
             yield 0.0
 

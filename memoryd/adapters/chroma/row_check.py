@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from memoryd.adapters.chroma.collection import PAGE, Collection
+from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.worker_events import milliseconds, send_event
 
 ROWS = 200  # in one step: a few milliseconds that a call may have to wait
@@ -29,7 +29,7 @@ class RowCheck:
 
     def _run(self) -> Iterator[bool]:
         began, count = time.perf_counter(), 0
-        for ids in self._collection.id_pages(PAGE):
+        for ids in self._collection.id_pages():
             for start in range(0, len(ids), ROWS):
                 self._collection.read_vectors(ids[start : start + ROWS])
                 yield True

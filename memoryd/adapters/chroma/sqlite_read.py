@@ -77,17 +77,28 @@ def enable_wal(path: Path) -> int:
     to this store. Raises Unreadable, or StoreError if a write-ahead log is not possible."""
     with database(path) as connection:
         (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        known = connection.execute(
-            "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('max_seq_id', 'embeddings_queue')"
-        ).fetchone()[0]
-        written = "SELECT MAX(seq_id) AS n FROM max_seq_id UNION SELECT MAX(seq_id) FROM "
-        newest = f"SELECT MAX(n) FROM ({written} embeddings_queue)"
-        count = connection.execute(newest).fetchone()[0] if known == 2 else 0
+        count = _rows_written(connection)
     if mode != "wal":
         raise StoreError(
             f"The store's database {path} cannot use a write-ahead log (journal mode {mode}).",
             hint="Use a local disk for memory.path.",
         )
+    return count
+
+
+def rows_written(path: Path) -> int:
+    """How many rows were ever written to a store that is closed. Raises Unreadable."""
+    with database(path) as connection:
+        return _rows_written(connection)
+
+
+def _rows_written(connection: sqlite3.Connection) -> int:
+    known = connection.execute(
+        "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('max_seq_id', 'embeddings_queue')"
+    ).fetchone()[0]
+    written = "SELECT MAX(seq_id) AS n FROM max_seq_id UNION SELECT MAX(seq_id) FROM "
+    newest = f"SELECT MAX(n) FROM ({written} embeddings_queue)"
+    count = connection.execute(newest).fetchone()[0] if known == 2 else 0
     return int(count or 0)
 
 

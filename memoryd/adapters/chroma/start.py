@@ -83,13 +83,14 @@ def start(
     crashes: int = 0,
     careful: bool = False,
     tell: Tell | None = None,
+    saved_index: str = "",
 ) -> Collection:
     """The collection, open and checked. Raises StoreError if that is not possible.
     `keep_old`: keep the store that this one replaced until the next start. `any_model`: open a
     store of another model as it is. `reopening`: raise `store_gone` instead of making a new store.
     `crashes`: how many workers in a row crashed while they opened it. `careful`: check every row
     first, because a worker failed. `tell`: called, if possible, before ChromaDB opens the store; a
-    fault found after that raises StoreBroken."""
+    fault found after that raises StoreBroken. `saved_index`: see `store_facts.facts_in`."""
     try:
         swap.recover(data_dir)
         if reopening and not (data_dir / LIVE / DATABASE).exists():
@@ -98,7 +99,7 @@ def start(
             identity = ANY_MODEL
         replaced = (data_dir / OLD).exists()
         opening = _Opening(settings, data_dir, identity, progress)
-        if tell is not None and not replaced and _tell(settings, data_dir, identity, tell):
+        if not replaced and _tell(opening, tell, saved_index):
             collection = _open_checked(opening, has_quick_check=True)
         else:
             # The daemon reads the revisions once, when it starts.
@@ -130,16 +131,19 @@ def _holds_other_model(folder: Path, collection: str, identity: Identity) -> boo
         return False
 
 
-def _tell(settings: StoreSettings, data_dir: Path, identity: Identity, tell: Tell) -> bool:
+def _tell(opening: _Opening, tell: Tell | None, saved_index: str) -> bool:
     """Tell what is in the store, unless it has a fault; whether that was possible."""
-    folder = data_dir / LIVE
+    if tell is None:
+        return False
+    folder = opening.data_dir / LIVE
     try:
         check_access(folder)
         check_files(folder)
         if is_torn(folder) or not ((folder / CLEAN).exists() or _passes_quick_check(folder)):
             return False
         with stage("facts"):
-            facts = facts_in(folder, settings.collection, identity)
+            collection = opening.settings.collection
+            facts = facts_in(folder, collection, opening.identity, saved_index)
     except (StoreError, OSError):  # opening it finds and reports the fault
         return False
     if facts is not None:
@@ -252,10 +256,12 @@ def open_error(exc: Exception, data_dir: Path) -> Exception:
 
 def _check_all_rows(collection: Collection, progress: ReportProgress) -> None:
     """Read every row with its vector: the call fails if the index has lost one."""
-    count = collection.row_count()
-    for start in range(0, count, PAGE):
-        progress(Progress(CHECKING, start, count))
-        collection.page(start, PAGE)
+    count, done = collection.row_count(), 0
+    for ids in collection.id_pages():
+        for start in range(0, len(ids), PAGE):
+            progress(Progress(CHECKING, done + start, count))
+            collection.read_vectors(ids[start : start + PAGE])
+        done += len(ids)
 
 
 def _repair(

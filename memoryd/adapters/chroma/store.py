@@ -12,7 +12,7 @@ import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import anyio
 import anyio.to_thread
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from memoryd.adapters.backup_file import listed_in, newest_in, write_backup
 from memoryd.adapters.chroma.backup import Restore
+from memoryd.adapters.chroma.early_worker import How
 from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.rows import Found, Row, to_records
 from memoryd.adapters.chroma.store_facts import StoreFacts
@@ -57,12 +58,10 @@ class ChromaStore:
         self._commit_scope = anyio.CancelScope(shield=True)
 
     async def put(self, record: Record, *, new: bool = False) -> None:
-        # An unreadable row may have its id: adding would leave that one as it is.
-        new = new and record.memory.id not in self._unreadable
-        await self._write(Write(added=[record]) if new else Write(replaced=[record]))
-        self._unreadable.pop(record.memory.id, None)
+        await self.put_all([record], new=new)
 
     async def put_all(self, records: Sequence[Record], *, new: bool = False) -> None:
+        # An unreadable row may have such an id: adding would leave that one as it is.
         new = new and not any(record.memory.id in self._unreadable for record in records)
         await self._write(Write(added=list(records)) if new else Write(replaced=list(records)))
         for record in records:
@@ -96,6 +95,14 @@ class ChromaStore:
         found, self.facts.revisions = self.facts.revisions, None  # once: they may be many
         return None if found is None else Revisions(found)
 
+    @property
+    def saved_index(self) -> str:
+        return self.facts.saved_index
+
+    async def keep_index(self, name: str) -> None:
+        if not self._unreadable:  # they are found when revisions are listed
+            await self._worker.call("keep_index", name)
+
     async def scan(self) -> AsyncIterator[list[Record]]:
         """Every memory, page by page. Also removes rows that belong to no memory."""
         if self._is_shared:
@@ -103,9 +110,7 @@ class ChromaStore:
                 yield shared_page
             return
         held: list[Row] = []  # of memories with several rows, which may be on different pages
-        offset = 0
-        while page := await self._worker.call("page", offset, SCAN_PAGE):
-            offset += len(page)
+        async for page in self._scan_rows():
             whole = [row for row in page if not row.is_part]
             held += [row for row in page if row.is_part]
             found = to_records(whole)
@@ -117,6 +122,14 @@ class ChromaStore:
         orphans = [id for id in found.orphans if id.partition("#")[0] not in self._unreadable]
         if orphans:
             await self._worker.call("drop", orphans)
+
+    async def _scan_rows(self) -> AsyncIterator[list[Row]]:
+        """Every row, by id: to read rows at an offset takes longer the larger it is."""
+        offset = 0
+        while ids := await self._worker.call("ids_from", offset):
+            offset += len(ids)
+            for start in range(0, len(ids), SCAN_PAGE):
+                yield await self._worker.call("fetch", ids[start : start + SCAN_PAGE])
 
     async def _scan_shared(self) -> AsyncIterator[list[Record]]:
         """The same while other daemons write: a memory with all its rows at a time. Rows without a
@@ -140,15 +153,11 @@ class ChromaStore:
         return int(await self._worker.call("clock"))
 
     async def listing(self, offset: int) -> Mapping[str, int] | None:
-        found: dict[str, int] | None = await self._worker.call("listing", offset)
-        return found
+        return cast("dict[str, int] | None", await self._worker.call("listing", offset))
 
     async def noted(self, ids: Sequence[str]) -> set[str]:
         """See `memoryd.offline.SharedStore`."""
-        if not ids:
-            return set()
-        found: set[str] = await self._worker.call("noted", list(ids))
-        return found
+        return cast(set[str], await self._worker.call("noted", list(ids))) if ids else set()
 
     async def sweep_notes(self) -> None:
         await self._worker.call("sweep_notes")
@@ -164,8 +173,7 @@ class ChromaStore:
             log.warning("rows_unreadable", count=len(new), rows=_first(new))
 
     async def count(self) -> int:
-        total: int = await self._worker.call("count")
-        return total
+        return int(await self._worker.call("count"))
 
     async def purge(self) -> None:
         """Rewrite the store, so that its files hold no byte of a deleted memory. What an earlier
@@ -368,25 +376,16 @@ async def open_chroma(
     identity: Identity,
     restore: Restore | None = None,
     *,
-    any_model: bool = False,
-    tell_first: bool = False,
     progress: Watch | None = None,
     backups: Path | None = None,
+    **how: Unpack[How],
 ) -> AsyncIterator[ChromaStore]:
     """A store that is open inside the block. Raises StoreBusy, StoreMismatch, StoreUnavailable.
-    `restore`: make it from a backup first. `any_model`: open a store of another model as it is.
-    `tell_first`: begin the block before ChromaDB is open, if possible; calls wait. `progress`:
-    called in a slow opening, also of a later worker, and with None at its end. `backups`: their
-    folder, if it is not in the data directory."""
+    `restore`: make it from a backup first. `progress`: called in a slow opening, also of a later
+    worker, and with None at its end. `backups`: their folder, if it is not in the data directory.
+    With `tell_first` the block may begin before ChromaDB is open; calls wait."""
     worker = WorkerClient(
-        settings,
-        data_dir,
-        identity,
-        restore,
-        any_model=any_model,
-        tell_first=tell_first,
-        progress=progress,
-        backups=backups,
+        settings, data_dir, identity, restore, progress=progress, backups=backups, **how
     )
     store = ChromaStore(worker, is_shared=settings.mode == "http")
     async with task_group() as tasks:

@@ -2,7 +2,8 @@
 
 ChromaDB takes longer to open the larger a store is, and a daemon with a snapshot of its index needs
 little of it to search. So the worker reads these facts of a store that was closed in order from the
-database, tells them, and opens ChromaDB after that.
+database, tells them, and opens ChromaDB after that. If the daemon has saved its index before the
+store was closed, the facts name that index, and nothing in them grows with the store.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from pathlib import Path
 from memoryd.adapters.chroma.collection import SCHEMA, Collection, identity_of
 from memoryd.adapters.chroma.other_collections import OtherCollection, other_collections
 from memoryd.adapters.chroma.rows import SCHEMA_KEY
-from memoryd.adapters.chroma.sqlite_read import DATABASE, collection_facts, read_revisions
+from memoryd.adapters.chroma.sqlite_read import (
+    DATABASE,
+    collection_facts,
+    read_revisions,
+    rows_written,
+)
+from memoryd.adapters.chroma.swap import read_closed
 from memoryd.ports import Identity
 
 
@@ -26,6 +33,8 @@ class StoreFacts:
     made_for: Identity  # of the model whose vectors it holds
     other_collections: dict[str, int]  # their rows
     revisions: dict[str, int] | None  # by id, those of all memories; None if they are not known
+    # The name of the saved index that has all memories: then their revisions are not listed.
+    saved_index: str = ""
 
 
 Tell = Callable[[StoreFacts], None]
@@ -37,17 +46,27 @@ def facts_of(collection: Collection) -> StoreFacts:
     return StoreFacts(identity, made_for, _rows_of(collection.others), collection.take_revisions())
 
 
-def facts_in(folder: Path, collection: str, identity: Identity) -> StoreFacts | None:
+def facts_in(
+    folder: Path, collection: str, identity: Identity, saved_index: str = ""
+) -> StoreFacts | None:
     """The facts of a store that is closed; None unless it was made for this model, by this version,
-    and every memory has a revision. Raises Unreadable."""
+    and every memory has a revision. `saved_index`: the name of the index that the daemon has saved.
+    Raises Unreadable."""
     known = collection_facts(folder, collection)
     if known.get(SCHEMA_KEY) != SCHEMA or identity_of(known) != identity:
         return None
-    revisions = read_revisions(folder / DATABASE, collection)
-    if revisions is None:
-        return None
     others = _rows_of(other_collections(folder, collection))
-    return StoreFacts(identity, identity, others, revisions)
+    if saved_index and _has_all(folder, saved_index):
+        return StoreFacts(identity, identity, others, None, saved_index)
+    revisions = read_revisions(folder / DATABASE, collection)
+    return None if revisions is None else StoreFacts(identity, identity, others, revisions)
+
+
+def _has_all(folder: Path, saved_index: str) -> bool:
+    """Whether this index has all that is in the store: the store was closed after it was saved, and
+    nothing was written since."""
+    closed = read_closed(folder)
+    return closed.saved_index == saved_index and rows_written(folder / DATABASE) == closed.written
 
 
 def _rows_of(others: tuple[OtherCollection, ...]) -> dict[str, int]:

@@ -17,7 +17,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoryd import files, places
 
@@ -28,8 +28,30 @@ KEPT_ASIDE = 3
 MARK = "rewritten.json"  # written when a store is complete: when and why it was made
 COPYING = "copying"  # in a copy that a later run may finish: why it was begun
 MADE = "store.made"  # next to the store: one was made here, so it must not be missing
-CLEAN = "clean"  # closed in order: the next start need not check every row
+CLEAN = "clean"  # closed in order: the next start need not check every row; may hold `Closed`
 BROKEN, OLDER = "store.broken-", "store.schema-"
+
+
+class Closed(NamedTuple):
+    """What is known of a store that was closed in order."""
+
+    saved_index: str = ""  # the name of an index that has all that is in the store
+    written: int = -1  # rows that were ever written; more: another program has written since
+
+
+def note_closed(folder: Path, closed: Closed) -> None:
+    """Mark a store as closed in order."""
+    with files.replacing(folder / CLEAN) as file:
+        file.write(json.dumps(closed._asdict()).encode())
+
+
+def read_closed(folder: Path) -> Closed:
+    """What the mark says."""
+    try:
+        found = json.loads(files.read_text(folder / CLEAN))
+        return Closed(str(found["saved_index"]), int(found["written"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Closed()
 
 
 def recover(data_dir: Path) -> None:

@@ -141,6 +141,7 @@ def _open_store(opening: dict[str, Any], progress: ReportProgress, tell: Tell) -
         crashes=opening["crashes"],
         careful=opening["careful"],
         tell=tell if opening["tell_first"] else None,
+        saved_index=opening["saved_index"],
     )
 
 

@@ -14,7 +14,7 @@ import math
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import anyio
 import anyio.abc
@@ -24,7 +24,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from memoryd import errors
 from memoryd.adapters.backup_file import restore_hint
 from memoryd.adapters.chroma.backup import Restore
-from memoryd.adapters.chroma.early_worker import opening_of
+from memoryd.adapters.chroma.early_worker import How, opening_of
 from memoryd.adapters.chroma.frames import encode_frame, receive_frame
 from memoryd.adapters.chroma.open_files import rescue_hint
 from memoryd.adapters.chroma.process_activity import ProcessActivity
@@ -90,14 +90,12 @@ class WorkerClient:
         identity: Identity,
         restore: Restore | None = None,
         *,
-        any_model: bool = False,
-        tell_first: bool = False,
         progress: Watch | None = None,
         backups: Path | None = None,
+        **how: Unpack[How],
     ) -> None:
         self._data_dir, self._backups = data_dir, backups or data_dir / ASIDE
-        options = {"any_model": any_model, "tell_first": tell_first}
-        self._opening = opening_of(settings, data_dir, identity, restore, **options)
+        self._opening = opening_of(settings, data_dir, identity, restore, **how)
         self._open_timeout = None if settings.mode == "embedded" else REMOTE_TIMEOUT
         self._progress: Watch = progress or (lambda update: None)
         self._numbers = itertools.count(1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoryd import files
 from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.backup import BackupJob, Restore, is_backed_up, restore
 from memoryd.adapters.chroma.collection import Collection
@@ -25,9 +25,10 @@ from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.remote_errors import to_remote_error
 from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, finish_next
 from memoryd.adapters.chroma.row_check import RowCheck
+from memoryd.adapters.chroma.sqlite_read import DATABASE, Unreadable, rows_written
 from memoryd.adapters.chroma.start import StoreBroken, open_error, start
 from memoryd.adapters.chroma.store_facts import StoreFacts, Tell, facts_of
-from memoryd.adapters.chroma.swap import CLEAN, LIVE, NEXT, size_of
+from memoryd.adapters.chroma.swap import LIVE, NEXT, size_of
 from memoryd.adapters.chroma.worker_events import (
     milliseconds,
     send_event,
@@ -48,6 +49,7 @@ class WorkerStore:
         {
             "write",
             "drop",
+            "keep_index",
             "facts",
             "check_files",
             "begin",
@@ -75,6 +77,7 @@ class WorkerStore:
         crashes: int = 0,
         careful: bool = False,
         tell: Tell | None = None,
+        saved_index: str = "",
     ) -> None:
         """`reopening`: the same daemon had this store open before, so it must exist. For the
         others see `start`."""
@@ -90,8 +93,14 @@ class WorkerStore:
         self._job: Job | None = None
         self._job_began = 0.0
         self._check: RowCheck | None = None  # of rows that the opening did not read
+        self._saved_index = saved_index  # the name of an index that may have all that is here
         self.needs_new_worker = False  # this one cannot use the store any more
         self._collection = self._open_collection(progress, tell)
+
+    def keep_index(self, name: str) -> None:
+        """Note that an index of this name has all memories. The next start is told, unless
+        something is written until then."""
+        self._saved_index = name
 
     def method(self, name: str) -> Callable[..., Any]:
         """The operation of this name; StoreError if there is none."""
@@ -105,6 +114,7 @@ class WorkerStore:
         self, added: Sequence[Record], replaced: Sequence[Record], deleted: Sequence[str]
     ) -> set[str]:
         self.check_files()
+        self._saved_index = ""
         if (added or replaced) and self._embedded:
             self._check_room()
         if self._job is not None:
@@ -115,6 +125,7 @@ class WorkerStore:
 
     def drop(self, row_ids: Sequence[str]) -> None:
         self.check_files()
+        self._saved_index = ""
         if self._job is not None:
             self._job.before_write(row_ids)
         self._collection.drop(row_ids)
@@ -280,9 +291,16 @@ class WorkerStore:
             close(self._collection, folder)
             is_clean = in_place and not self._collection.needs_check
             if is_clean:
-                files.touch(folder / CLEAN)
+                swap.note_closed(folder, self._closed(folder))
             send_event("info", "store_closed", ms=milliseconds(began), clean=is_clean)
         self._drop_job(keep=True)  # last: it may have to wait for another process
+
+    def _closed(self, folder: Path) -> swap.Closed:
+        if not self._saved_index:
+            return swap.Closed()
+        with contextlib.suppress(StoreError, Unreadable):
+            return swap.Closed(self._saved_index, rows_written(folder / DATABASE))
+        return swap.Closed()
 
     def _open_collection(self, progress: ReportProgress, tell: Tell | None = None) -> Collection:
         if not self._embedded:
@@ -298,7 +316,9 @@ class WorkerStore:
             crashes=self._crashes,
             careful=self._careful,
             tell=tell,
+            saved_index=self._saved_index,
         )
+        self._saved_index = ""
         self._crashes, self._careful = 0, False
         self._check = RowCheck(opened) if opened.needs_check else None
         self._files = OpenFiles(self._data_dir / LIVE)

@@ -156,6 +156,11 @@ class Index(IndexTables):
         """The ids of the memories that were written since the last snapshot."""
         return self.ids_in(self._entries.unsaved())
 
+    def revisions(self) -> NDArray[np.int64]:
+        """The numbers of the last writes of all memories, in no particular order."""
+        found: NDArray[np.int64] = self._columns["revision"][self._columns["type"] != 0]
+        return found
+
     def census(self, now: float) -> tuple[dict[MemoryType, int], float | None]:
         """How many memories of each type are alive, and when the next of them expires."""
         return self._columns.census(now)

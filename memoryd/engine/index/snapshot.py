@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,13 +32,15 @@ import structlog
 
 from memoryd.engine.index.columns import id_key
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.recent import pieces_of, records_in
+from memoryd.engine.index.recent import Recent, is_whole, pieces_of, take, whole_of
+from memoryd.engine.index.restoring import is_current, restore
 from memoryd.engine.index.sealing import KEPT, Sealing
 from memoryd.engine.index.terms import TERMS_VERSION
+from memoryd.errors import StoreError
 from memoryd.fair import in_turns
-from memoryd.fields import AUDIENCE, PRIVATE
+from memoryd.index_files import WHOLE
 from memoryd.places import release_free_memory
-from memoryd.ports import Progress, Record, Revisions, Store, Watch
+from memoryd.ports import Progress, Record, Store, Watch
 from memoryd.tasks import task_group
 
 if TYPE_CHECKING:
@@ -129,37 +133,44 @@ class Snapshots:
             tell(None)
 
     async def _load(self, store: Store, tell: Watch) -> int:
-        known = await store.revisions()
-        snapshot = await anyio.to_thread.run_sync(self._file.load) if known else None
-        if known is None or snapshot is None or snapshot.about != self._about:
+        snapshot, recent = await anyio.to_thread.run_sync(self._read_files, store.saved_index)
+        is_whole_index = recent.whole is not None  # nothing was written since
+        known = None if is_whole_index else await store.revisions()
+        if snapshot is None or not (is_whole_index or known):
             self._file.clear()
             await self._read_all(store, tell, len(known.by_id) if known else 0)
             return 0
         dimension = self._index.tables[0].dimension
         file = self._file.vectors(dimension) if self._index.has_vectors else None
         with _without_collections():
-            stale = _restore(self._index, snapshot, known, file)
+            stale = restore(self._index, snapshot, known, file)
         restored = len(self._index)
         # Forgotten or changed, and the daemon was killed before it erased the text.
         await anyio.to_thread.run_sync(self._erase_all, stale)
-        await self._add_recent(known)
-        changed = [id for id in known.by_id if id not in self._index]
+        async for record in in_turns(recent.records, PACE_READ):
+            if known is None or is_current(record, known):
+                self._index.put(record)
+        changed = [id for id in known.by_id if id not in self._index] if known else []
         for start in range(0, len(changed), FETCH):
-            tell(Progress(LOADING, len(self._index), len(known.by_id)))
+            tell(Progress(LOADING, len(self._index), len(self._index) + len(changed)))
             for record in await store.get(changed[start : start + FETCH]):
                 self._index.put(record)
         changes = 2 * (len(self._index) - restored)
         self._saved = max(0, self._index.changes - changes - len(stale))
         return restored
 
-    async def _add_recent(self, known: Revisions) -> None:
-        """Add the memories that were written between the snapshot and the last stop."""
-        saved = await anyio.to_thread.run_sync(self._file.take_recent)
-        if saved is None or saved.about != self._about:
-            return
-        async for record in in_turns(records_in(saved), PACE_READ):
-            if record.revision and known.by_id.get(record.memory.id) == record.revision:
-                self._index.put(record)
+    def _read_files(self, saved_index: str) -> tuple[Snapshot | None, Recent]:
+        """The snapshot, and what was written between it and the last stop; that is `whole` only if
+        the store knows it by its name. Runs on a thread."""
+        snapshot = self._file.load()
+        if snapshot is None or snapshot.about != self._about:
+            return None, Recent((), None)
+        recent = take(self._file, self._about)
+        if (whole := recent.whole) is not None and not (
+            whole.name == saved_index and is_whole(whole, snapshot, recent.records)
+        ):
+            recent = recent._replace(whole=None)
+        return snapshot, recent
 
     def _erase_all(self, keys: Iterable[int]) -> None:
         for key in keys:
@@ -204,25 +215,29 @@ class Snapshots:
             return True
         return await self.save()
 
-    async def save_at_end(self) -> None:
+    async def save_at_end(self, store: Store) -> None:
         """Save if the index is small; else what has changed since the last snapshot, unless that is
         much: then the next start reads it from the store."""
         with anyio.move_on_after(self._end_limit):
             if len(self._index) <= MAX_AT_END:
                 await self.save()
-            elif self._saved >= 0:
-                await self._save_recent()
+            elif self._saved >= 0 and self._index.has_vectors:
+                await self._save_recent(store)
 
-    async def _save_recent(self) -> None:
-        ids = self._index.unsaved_ids()
-        if not ids or len(ids) > MAX_RECENT:
+    async def _save_recent(self, store: Store) -> None:
+        index = self._index
+        ids = index.unsaved_ids()
+        if len(ids) > MAX_RECENT:
             return
-        records = [record for id in ids if (record := self._index.record(id)) is not None]
-        if not records:  # as with a Chroma server, which has the vectors
-            return
-        save = partial(self._file.save_recent, self._about, pieces_of(records))
-        with contextlib.suppress(OSError):  # such as a full disk
+        records = [record for id in ids if (record := index.record(id)) is not None]
+        about = dict(self._about)
+        whole = whole_of(secrets.token_hex(8), index.revisions())
+        if len(records) == len(ids):
+            about[WHOLE] = asdict(whole)
+        save = partial(self._file.save_recent, about, pieces_of(records))
+        with contextlib.suppress(OSError, StoreError):  # such as a full disk
             await anyio.to_thread.run_sync(save, abandon_on_cancel=True)
+            await store.keep_index(whole.name)
 
     async def save(self) -> bool:
         """Write a snapshot of the index as it is now, unless `clear` is called meanwhile; false if
@@ -336,34 +351,6 @@ def _without_collections() -> Iterator[None]:
 def _about(index: Index, identity: Mapping[str, object]) -> dict[str, object]:
     known = {"format": FORMAT, "terms": TERMS_VERSION, "has_vectors": index.has_vectors}
     return {**known, **identity}
-
-
-def _restore(
-    index: Index, snapshot: Snapshot, known: Revisions, file: VectorFile | None
-) -> list[int]:
-    """Add the memories whose revision agrees with the store; the keys of the others."""
-    arrays, ids = snapshot.arrays, list(snapshot.heads)
-    revisions, types = arrays["revision"].tolist(), arrays["type"].tolist()
-    expected = known.by_id
-    if not known.is_whole:  # the others count: the server may have them
-        expected = {id: n for id, n in zip(ids, revisions, strict=True) if id} | dict(expected)
-    stale = [
-        slot
-        for slot, (id, revision, used) in enumerate(zip(ids, revisions, types, strict=True))
-        if used and (not revision or expected.get(id) != revision)
-    ]
-    erased = [int(key) for key in arrays["key"][stale]]
-    for slot in stale:
-        ids[slot] = ""
-    arrays["pending"][stale] = False
-    arrays["speaker"][stale] = 0
-    for name in ("type", "key", "fact"):
-        arrays[name][stale] = 0
-    index.restore(arrays, ids, stale, snapshot.texts, file)
-    if not known.is_whole:
-        private = [id for id in index.ids_having(AUDIENCE, PRIVATE) if id not in known.by_id]
-        erased += [id_key(id) for id in private if index.remove(id)]
-    return erased
 
 
 def _until(give_up: threading.Event, pieces: Iterable[Piece]) -> Iterator[Piece]:

@@ -38,6 +38,7 @@ class QueueingStore:
         self.nearest = store.nearest
         self.revisions = store.revisions
         self.scan = store.scan
+        self.saved_index, self.keep_index = store.saved_index, store.keep_index
         self.count = store.count
         self.purge = store.purge
         self.compact = store.compact

@@ -38,17 +38,17 @@ def main(control: Path) -> None:
             time.sleep(0.01)
         return open_embedded(*args)
 
-    def read_page(collection: Collection, offset: int, limit: int) -> Any:
+    def read_page(collection: Collection, ids: list[str]) -> None:
         with (control / PAGES).open("a") as pages:
-            pages.write(f"{offset}\n")
+            pages.write(f"{ids[0]}\n")
         while (control / HOLD_PAGE).exists():
             time.sleep(0.01)
-        return page(collection, offset, limit)
+        read_vectors(collection, ids)
 
     def check(rows: RowCheck) -> bool:
         return True if (control / HOLD_CHECK).exists() else step(rows)
 
-    page, step = Collection.page, RowCheck.step
+    read_vectors, step = Collection.read_vectors, RowCheck.step
     few_rows = 0 if (control / CHECK_LATER).exists() else start.FEW_ROWS
 
     def work_long(store: WorkerStore) -> bool:
@@ -67,7 +67,7 @@ def main(control: Path) -> None:
         (start, "PAGE", 5),
         (start, "FEW_ROWS", few_rows),
         (RowCheck, "step", check),
-        (Collection, "page", read_page),
+        (Collection, "read_vectors", read_page),
         (WorkerStore, "is_stale", work_long),
         (signal, "alarm", time_is_over),
     ]

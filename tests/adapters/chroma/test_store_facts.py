@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from memoryd.adapters.chroma.open import open_embedded
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.chroma.store_facts import facts_in
 from memoryd.adapters.chroma.swap import CLEAN
@@ -60,6 +61,49 @@ async def test_they_are_those_of_the_open_store(folder: Path) -> None:
         await store.put(stored(3))
     async with opened(folder) as store:
         assert set(await revisions(store)) == {"m0", "m1", "m2", "m3"}
+
+
+async def test_a_store_names_the_index_that_has_all_of_it(folder: Path) -> None:
+    async with opened(folder) as store:
+        await store.put(stored(3))
+        await store.keep_index("one")
+    for _ in range(2):  # a start that writes nothing, and says nothing, knows nothing new
+        async with opened(folder, saved_index="one") as store:
+            assert store.saved_index == "one"
+            assert await store.revisions() is None
+            assert len(await all_of(store)) == 4
+            await store.keep_index("one")
+    async with opened(folder, saved_index="another") as store:
+        assert store.saved_index == ""
+        assert len(await revisions(store)) == 4
+        await store.keep_index("two")
+    async with opened(folder) as store:  # the daemon has lost its index
+        assert len(await revisions(store)) == 4
+
+
+@pytest.mark.parametrize("after", ["put", "delete", "purge", "kill", "another program", "nothing"])
+async def test_an_index_is_not_named_after_a_write(folder: Path, after: str) -> None:
+    async with opened(folder) as store:
+        await store.keep_index("one")
+        if after == "put":
+            await store.put(stored(3))
+        elif after == "delete":
+            await store.delete(["m0"])
+        elif after == "purge":
+            await store.purge()
+        elif after == "kill":
+            os.kill(int(str((await store.status())["pid"])), signal.SIGKILL)
+            await store.count()
+    if after == "another program":
+        write_as_another_program(folder / "store")
+    async with opened(folder, saved_index="one") as store:
+        assert store.saved_index == ("one" if after == "nothing" else "")
+
+
+def write_as_another_program(store: Path) -> None:
+    collection = open_embedded(SETTINGS, store, IDENTITY)
+    collection.write([stored(9)], [], [])
+    collection.close()
 
 
 async def test_a_store_of_another_model_is_opened_first(folder: Path) -> None:
