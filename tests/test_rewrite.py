@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import anyio
 import pytest
 
 from memoryd.adapters.chroma.rewrite import SMALL
 from memoryd.adapters.chroma.swap import CLEAN, COPYING
-from scripts.bench.scale import fill, made
+from scripts.bench.scale import fill
 from tests.adapters.chroma.test_rewrite import CANARY, holds
 from tests.daemons import Daemon
 
@@ -33,7 +32,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with many memories."""
     folder = tmp_path_factory.mktemp("rewrite") / "data"
     folder.mkdir(mode=0o700)
-    anyio.run(fill, folder, made(COUNT))
+    fill(folder, COUNT)
     return folder
 
 

@@ -174,7 +174,7 @@ def plain(folder: Path) -> None:
 def measure(size: int, folder: Path) -> Row:
     rows = made(size)
     (folder / "ours").mkdir(mode=0o700)
-    anyio.run(fill, folder / "ours", rows)
+    fill(folder / "ours", size)
     fill_plain(folder / "plain", rows)
     del rows
     row = anyio.run(ours, folder / "ours")

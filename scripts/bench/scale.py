@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -35,7 +35,8 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
-from memoryd.adapters.chroma.store import open_chroma
+from memoryd.adapters.chroma.new_store import BATCH_ROWS, NewStore
+from memoryd.adapters.chroma.rows import plain_rows
 from memoryd.adapters.embed.hash import HashEncoder
 from memoryd.client import Client
 from memoryd.client.owner import OwnerClient
@@ -48,7 +49,6 @@ from scripts.bench.startup import resident_tree
 
 SHARES = {"50 %": 2, "5 %": 20, "0.5 %": 200, "0.05 %": 2000}  # one memory in so many
 STORES, TOP = 50, 10
-FILL_ROWS = 2_000  # in a commit: Chroma may write its whole index after each
 START_LIMIT, STOP_LIMIT = 1800.0, 120.0  # seconds
 SETTLED = 2.0  # seconds without a change, after which nothing more is being saved
 PAGE = 5_000
@@ -63,26 +63,38 @@ def share_key(one_in: int) -> str:
 
 def made(count: int) -> list[Record]:
     """Memories with vectors of hashed words, and a metadata key for each share they belong to."""
-    encoder, found = HashEncoder(), list[Record]()
+    return [record for page in _made(count) for record in page]
+
+
+def _made(count: int) -> Iterator[list[Record]]:
+    encoder = HashEncoder()
     rows = iter(enumerate(records(count, time.time())))
-    while part := list(islice(rows, PAGE)):
+    while part := list(islice(rows, BATCH_ROWS)):
+        found: list[Record] = []
         vectors = encoder.encode([record.memory.content for _, record in part])
         for (number, record), vector in zip(part, vectors, strict=True):
             keys = {share_key(n): True for n in SHARES.values() if number % n == 0}
             memory = replace(record.memory, metadata={**record.memory.metadata, **keys})
             passage = Passage((0, len(memory.content)), vector)
             found.append(Record(memory, (passage,), number + 1))
-    return found
+        yield found
 
 
-async def fill(folder: Path, rows: Iterable[Record]) -> None:
-    """A store as a daemon leaves it, without a snapshot of its index."""
+def fill(folder: Path, count: int) -> None:
+    """A store with these memories as a rewrite leaves it, without a snapshot of its index."""
+    # In a process of its own, because opening ChromaDB changes the working directory.
+    command = [sys.executable, "-m", "scripts.bench.scale", "--fill", str(folder)]
+    subprocess.run([*command, "--sizes", str(count)], check=True)
+
+
+def _fill(folder: Path, count: int) -> None:
     encoder = HashEncoder()
     identity = Identity(encoder.model, encoder.dimension)
-    waiting = iter(rows)
-    async with open_chroma(StoreSettings(), folder, identity) as store:
-        while part := list(islice(waiting, FILL_ROWS)):
-            await store.put_all(part, new=True)
+    store = NewStore(StoreSettings(), folder, identity, [])
+    for part in _made(count):
+        store.add(plain_rows(part, encoder.dimension))
+    store.close()
+    store.finish("made")
 
 
 class Daemon:
@@ -272,7 +284,7 @@ def measure(size: int, queries: int, folder: Path) -> dict[str, Row]:
     rows = made(size)
     wanted = rows[size // 2]
     (folder / "ours").mkdir(mode=0o700)
-    anyio.run(fill, folder / "ours", rows)
+    fill(folder / "ours", size)
     fill_plain(folder / "plain", rows)
     del rows
     found = {OURS: anyio.run(ours, folder / "ours", wanted, queries)}
@@ -340,10 +352,14 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--fill", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     log_to_stderr(LogSettings(level="warning"))  # stdout is for the figures
     if given.child:
         plain(given.child, given.queries)
+        return
+    if given.fill:
+        _fill(given.fill.resolve(), *given.sizes)
         return
     found: dict[int, dict[str, Row]] = {}
     for size in given.sizes:

@@ -116,16 +116,20 @@ class Collection:
         """The ids of all rows, in the order they were written."""
         return list(self._chroma.get(include=[])["ids"])
 
-    def ids_from(self, offset: int) -> list[str]:
-        """A page of them, empty after the last. A deletion moves all rows that were written later
-        one place forward."""
+    def ids_from(self, offset: int) -> tuple[list[str], bool]:
+        """A page of them, and whether there are more. A deletion moves all rows that were written
+        later one place forward."""
         limit = max(PAGE, int(self._chroma.count()) // ID_PAGES)
-        return list(self._chroma.get(offset=offset, limit=limit, include=[])["ids"])
+        page = list(self._chroma.get(offset=offset, limit=limit, include=[])["ids"])
+        return page, len(page) == limit
 
     def id_pages(self) -> Iterator[list[str]]:
-        """The ids of all rows, page by page, while others write: all that are there throughout."""
-        offset, dropped = 0, self.dropped
-        while page := self.ids_from(offset):
+        """The ids of all rows, page by page, while others write: all that are there throughout.
+        What is written meanwhile need not be in it: in a large store reading a page takes longer
+        than writing the next row, so waiting for an empty page could take for ever."""
+        offset, dropped, has_more = 0, self.dropped, True
+        while has_more:
+            page, has_more = self.ids_from(offset)
             yield page
             # Rows that were deleted meanwhile moved those after them forward.
             offset += len(page) - (self.dropped - dropped)

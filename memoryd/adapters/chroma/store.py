@@ -125,8 +125,9 @@ class ChromaStore:
 
     async def _scan_rows(self) -> AsyncIterator[list[Row]]:
         """Every row, by id: to read rows at an offset takes longer the larger it is."""
-        offset = 0
-        while ids := await self._worker.call("ids_from", offset):
+        offset, has_more = 0, True
+        while has_more:
+            ids, has_more = await self._worker.call("ids_from", offset)
             offset += len(ids)
             for start in range(0, len(ids), SCAN_PAGE):
                 yield await self._worker.call("fetch", ids[start : start + SCAN_PAGE])

@@ -122,7 +122,9 @@ def replace(opened: WorkerStore) -> None:
 
 def contents(opened: WorkerStore) -> dict[str, str]:
     """Every memory of the store as text, with the number of its vectors."""
-    found, orphans, unreadable = to_records(opened.method("page")(0, 10_000))
+    ids, has_more = opened.method("ids_from")(0)
+    assert not has_more
+    found, orphans, unreadable = to_records(opened.method("fetch")(ids))
     assert (orphans, unreadable) == ([], {})
     return {r.memory.id: f"{r.memory.content} {len(r.passages)}" for r in found}
 
