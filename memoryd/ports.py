@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memoryd.index_files import SnapshotFile
+
     Vectors = NDArray[np.float32]  # one row per text
 
 Span = tuple[int, int]  # start and end, in characters of the content
@@ -382,6 +384,9 @@ class NextStore(Protocol):
     def open(self, identity: Identity) -> AbstractAsyncContextManager[Store]:
         """The next store for vectors of this model, open inside the block, with what is already in
         it. Raises StoreError."""
+
+    def snapshot_file(self) -> SnapshotFile:
+        """The files of a snapshot of its index, which are deleted with it."""
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         """No backup, purge, compaction or rescue of the live store runs inside the block."""

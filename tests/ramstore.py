@@ -12,6 +12,9 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
+from memoryd.engine.index.snapshot import NoSnapshotFile
+from memoryd.index_files import SnapshotFile
 from memoryd.ports import Backup, Identity, Record, Revisions, Store
 
 
@@ -104,13 +107,18 @@ class RamStore:
 class RamNextStore:
     """See `memoryd.ports.NextStore`. The records of `live` become those of `store`."""
 
-    def __init__(self, live: RamStore) -> None:
+    def __init__(self, live: RamStore, snapshot: Path | None = None) -> None:
+        """`snapshot`: where its index is saved; None: nowhere."""
         self.live, self.store = live, RamStore()
+        self._snapshot = snapshot
         self._alone = anyio.Lock()
 
     @asynccontextmanager
     async def open(self, identity: Identity) -> AsyncIterator[Store]:
         yield self.store
+
+    def snapshot_file(self) -> SnapshotFile:
+        return LocalSnapshotFile(self._snapshot) if self._snapshot else NoSnapshotFile()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

@@ -8,6 +8,7 @@ and only its worker can read those.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,11 +22,17 @@ from memoryd.adapters.chroma import swap
 from memoryd.adapters.chroma.open import has_other_model
 from memoryd.adapters.chroma.store import ChromaStore, open_chroma
 from memoryd.adapters.chroma.swap import LIVE, NEXT
+from memoryd.adapters.snapshot_file import LocalSnapshotFile
 from memoryd.errors import MemorydError, StoreError
+from memoryd.index_files import SnapshotFile
 from memoryd.ports import Identity, Store
 from memoryd.settings import StoreSettings
 
-FLUSH_ROWS = 1_000  # rows between two flushes; what is left of them delays the first write later
+# Rows between two flushes, at least; what is left of them delays the first write later. A flush
+# takes longer the larger the store is, and a write the more rows are not flushed: the best number
+# between them grows with the root of the size.
+FLUSH_ROWS, FLUSH_ROOT = 1_000, 6
+INDEX = "index.snapshot"
 ATTEMPTS, RETRY = 10, 1.0  # to find out which store is live; seconds between two
 
 
@@ -33,11 +40,11 @@ class ChromaNextStore:
     """See `memoryd.ports.NextStore`. Runs in the daemon."""
 
     def __init__(self, live: ChromaStore, settings: StoreSettings, data_dir: Path) -> None:
-        self._live = live
-        # Flushed less often than a live store: each flush writes the whole index.
-        often = max(FLUSH_ROWS, settings.sync_threshold)
-        self._settings = replace(settings, sync_threshold=often)
+        self._live, self._settings = live, settings
         self._folder = data_dir / NEXT
+
+    def snapshot_file(self) -> SnapshotFile:
+        return LocalSnapshotFile(self._folder / INDEX)
 
     @asynccontextmanager
     async def open(self, identity: Identity) -> AsyncIterator[Store]:
@@ -61,7 +68,11 @@ class ChromaNextStore:
 
     async def _open(self, stack: AsyncExitStack, identity: Identity) -> Store:
         await self._live.copy_other_collections(identity)
-        opened = open_chroma(self._settings, self._folder, identity)
+        rows = int(str((await self._live.status())["rows"]))
+        # Flushed less often than a live store: each flush writes the whole index.
+        often = max(FLUSH_ROWS, FLUSH_ROOT * math.isqrt(rows), self._settings.sync_threshold)
+        settings = replace(self._settings, sync_threshold=often)
+        opened = open_chroma(settings, self._folder, identity)
         return await stack.enter_async_context(opened)
 
     def _can_go_on(self, identity: Identity) -> bool:

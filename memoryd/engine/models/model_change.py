@@ -6,7 +6,8 @@ change. Vectors of two models cannot be compared, so a search uses one of them f
 
 What is left to do is never recorded. The job compares the index of the next store with the live
 index: a memory is done if both have the same revision of it. So what is written meanwhile is done
-again, and after a kill the job goes on with what the next store has.
+again, and after a kill the job goes on with what the next store has. Its index is saved on the way
+like the live one's, so that it needs as little RAM.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import structlog
 
 from memoryd.engine import commits
 from memoryd.engine.index.index import Index
-from memoryd.engine.index.snapshot import NoSnapshotFile, Snapshots
+from memoryd.engine.index.snapshot import Snapshots
 from memoryd.engine.models.embedding import Embedding
 from memoryd.engine.parts import Gate, Parts
 from memoryd.errors import MemorydError, TextRefused
@@ -90,13 +91,18 @@ class ModelChange:
         parts, identity = self._parts, Identity(encoder.model, encoder.dimension)
         embedding = Embedding(parts.embedding.settings, encoder)
         index = Index(encoder.dimension, exact_limit=parts.search.exact_limit)
+        about = {"model": identity.model, "dimension": identity.dimension}
+        snapshots = Snapshots(index, self._next_store.snapshot_file(), about)
         try:
             async with task_group() as tasks, AsyncExitStack() as opened:
                 tasks.start_soon(embedding.run)
                 store = await opened.enter_async_context(self._next_store.open(identity))
-                await Snapshots(index, NoSnapshotFile(), {}).load(store)
-                self._filling = filling = _Filling(parts, store, index, embedding)
-                await filling.fill_until_few()
+                await snapshots.load(store)
+                self._filling = filling = _Filling(parts, store, index, snapshots, embedding)
+                async with task_group() as saving:
+                    saving.start_soon(snapshots.keep_current)
+                    await filling.fill_until_few()
+                    saving.cancel_scope.cancel()
                 async with self._next_store.alone():
                     await filling.fill_until_few()
                     async with parts.gate.closed():
@@ -136,9 +142,17 @@ class ModelChange:
 class _Filling:
     """The next store with its index, while they are filled."""
 
-    def __init__(self, parts: Parts, store: Store, index: Index, embedding: Embedding) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        store: Store,
+        index: Index,
+        snapshots: Snapshots,
+        embedding: Embedding,
+    ) -> None:
         self._parts = parts
         self._store = store
+        self._snapshots = snapshots  # of the index
         self._embedding = embedding
         self._gate = Gate()  # closed while nothing may be added
         self._refused: set[str] = set()  # ids of texts that the model does not accept
@@ -163,25 +177,27 @@ class _Filling:
 
     async def delete_stale(self) -> None:
         """Delete every memory that the live index does not have in the same revision."""
-        stale = [m.id async for m in in_turns(list(self.index), PACE) if not self._is_done(m)]
+        stale = [id async for id in in_turns(self.index.ids(), PACE) if not self._is_done(id)]
         for start in range(0, len(stale), DELETES):
             part = stale[start : start + DELETES]
             await self._store.delete(part)
             for id in part:
                 self.index.remove(id)
+                self._snapshots.erase(id)
 
     async def purge(self) -> None:
         """Remove deleted data from its files."""
         async with self._gate.closed():
             await self.delete_stale()
+        self._snapshots.clear()
         await self._store.purge()
 
-    def _is_done(self, memory: Memory) -> bool:
-        id, live = memory.id, self._parts.index
+    def _is_done(self, id: str) -> bool:
+        live = self._parts.index
         revision = live.revision(id)
         is_same = revision == self.index.revision(id)
         if not revision:  # as all memories of a restored backup
-            is_same = is_same and live.get(id) == memory
+            is_same = is_same and live.get(id) == self.index.get(id)
         return is_same and (not self.index.is_pending(id) or id in self._refused)
 
     async def _add_all(self, left: Iterator[list[str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -88,10 +89,25 @@ class Slow(HashEncoder):
         return super().encode(texts, query=query)
 
 
+@pytest.fixture
+def saved_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index of the next store is saved again and again while it is filled."""
+    for name, value in {"MIN_MEMORIES": 1, "CHECK_INTERVAL": 0.01, "BUSY_SHARE": 0}.items():
+        monkeypatch.setattr(snapshot, name, value)
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
 async def test_any_writes_during_a_change_have_the_new_vectors_after_it(
-    engine: Engine, store: RamStore, next_store: RamNextStore
+    engine: Engine,
+    store: RamStore,
+    is_saved: bool,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
     """A model-based run: whatever is stored, changed and forgotten while the job runs."""
+    next_store = RamNextStore(store, tmp_path / "index" if is_saved else None)
+    if is_saved:
+        request.getfixturevalue("saved_often")
     pick = random.Random(7)
     ids = [memory.id for memory in engine._parts.index]
 
@@ -126,6 +142,45 @@ async def test_any_writes_during_a_change_have_the_new_vectors_after_it(
         await write(n)
     assert_all_by(NEW, engine, store)
     assert (await engine.search("robot", min_score=0.0)).warnings == ()
+
+
+class Held(HashEncoder):
+    """Waits at one text."""
+
+    def __init__(self) -> None:
+        super().__init__(dimension=64, max_words=12)
+        self.go_on = threading.Event()
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        if any("hold here" in text for text in texts):
+            assert self.go_on.wait(60)
+        return super().encode(texts, query=query)
+
+
+async def test_what_is_forgotten_during_a_change_leaves_the_saved_index_of_the_next_store(
+    engine: Engine,
+    store: RamStore,
+    saved_often: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(model_change, "BATCH", 8)
+    file, encoder = tmp_path / "index", Held()
+    canary = (await engine.store(f"the {SECRET} of the harbour")).memory.id
+    for n in range(20):
+        await engine.store(f"story {n}")
+    await engine.store("hold here")
+    async with (
+        changing(engine, RamNextStore(store, file)) as change,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(change.run, encoder)
+        await until(lambda: file.exists() and SECRET.encode() in file.read_bytes())
+        await engine.forget(canary)
+        encoder.go_on.set()
+        await until(lambda: engine.model == (NEW.model, NEW.dimension))
+    assert SECRET.encode() not in file.read_bytes()
+    assert_all_by(NEW, engine, store)
 
 
 async def test_searches_and_writes_across_the_switch_never_mix_two_models(
