@@ -199,12 +199,7 @@ def _facts(found: Status) -> dict[str, str]:
         each = ", ".join(f"{count} {type}" for type, count in counts.items())
         facts["memories"] = f"{sum(counts.values())} ({each})"
         if found.get("search_way") == "remote":
-            store = found.get("store", {})
-            here = store.get("rows", "unknown")
-            there = (store.get("server") or {}).get("rows", "unknown")
-            facts["memories"] = (
-                f"none in RAM; rows on the server: {there}, private ones here: {here}"
-            )
+            facts["memories"] = _rows_fact(found.get("store", {}))
         end = found.get("next_expiry")
         facts["next expiry"] = moment(end) if end else "none"
         if doubt := found.get("clock_doubt"):
