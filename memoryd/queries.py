@@ -80,15 +80,20 @@ class Queries(Protocol):
     def trouble(self) -> str:
         """Why the last answers may lack memories; empty if they do not."""
 
+    @property
+    def failures(self) -> int:
+        """How many answers have lacked memories since the start."""
+
     async def check(self) -> None:
         """Ask the server for a sign of life, for `trouble`."""
 
-    async def get(self, ids: Sequence[str]) -> list[Record]:
-        """Those of these memories that exist, in no particular order."""
+    async def get(self, ids: Sequence[str], *, only_here: bool = False) -> list[Record]:
+        """Those of these memories that exist, in no particular order. `only_here`: see `find`."""
 
-    async def find(self, *asked: Conditions, limit: int) -> list[str]:
+    async def find(self, *asked: Conditions, limit: int, only_here: bool = False) -> list[str]:
         """The ids of memories that meet one of the conditions, in no particular order: at most
-        `limit` for each of them."""
+        `limit` for each of them. `only_here`: of memories on this machine; no server is told of the
+        conditions."""
 
     async def newest(
         self, conditions: Conditions, now: float, after: Place | None, limit: int

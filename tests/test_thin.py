@@ -19,6 +19,7 @@ import pytest
 
 from memoryd.export_file import Header, Writer
 from scripts.bench.cluster import Server
+from scripts.bench.link import Link
 from tests.daemons import Daemon, ForkedDaemon
 from tests.processes import free_port
 from tests.test_cluster import eventually, failure
@@ -314,6 +315,52 @@ def test_private_memories_stay_here_and_are_found_with_the_others(fleet: Fleet) 
     assert thin.tool("read_memory", memory_id=mine)["content"] == "My tea is at work."
     assert thin.tool("forget_memory", memory_id=mine)["success"]
     assert mine not in ids(thin, "tea")
+
+
+def test_the_server_is_not_asked_about_private_memories(fleet: Fleet, tmp_path: Path) -> None:
+    """Neither for texts that may be there already, nor by id or name; whatever it stores."""
+    link = Link(fleet.server.port, keep_sent=True)
+    settings = fleet.full.settings | {"MEMORYD_STORE_PORT": str(link.port)}
+    thin = ForkedDaemon(tmp_path / "asking", MEMORYD_SEARCH_INDEX="remote", **settings).start()
+    try:
+        stored(thin, "The mill is old.", name="mill")
+        mine = stored(thin, "The heron sleeps.", name="reeds", **PRIVATE)
+        stored(thin, "The heron sleeps standing.", name="reeds", **PRIVATE)
+        again = stored(thin, "A heron eats frogs.", **PRIVATE)
+        thin.tool("update_memory", memory_id=mine, content="The heron is awake.")
+        thin.tool("update_memory", memory_id="reeds", name="rushes")
+        thin.tool("read_memory", memory_id="rushes")
+        thin.tool("working_memory", content="Watch the heron.")
+        assert imported(thin, private_export(tmp_path / "export"))["added"] == 1
+        for id in (mine, again, "heron-export"):
+            assert thin.tool("forget_memory", memory_id=id)["success"]
+    finally:
+        thin.stop()
+        link.cut()
+    assert link.sent is not None
+    sent = link.sent.decode("latin-1")
+    assert "The mill is old." in sent
+    for word in ("heron", "reeds", "rushes", "frogs", mine, again):
+        assert word not in sent, word
+
+
+def private_export(path: Path) -> Path:
+    memory: dict[str, Any] = {"id": "heron-export", "type": "fact", "name": "reeds2"}
+    memory |= {"content": "The heron is grey.", "metadata": {"audience": "private"}}
+    with path.open("wb") as file:
+        writer = Writer(file, Header(count=1))
+        writer.memory(memory | {"created_at": time.time(), "expires_at": None})
+        writer.end()
+    return path
+
+
+def test_a_team_memory_is_found_under_a_name_that_a_private_one_has_too(fleet: Fleet) -> None:
+    thin = fleet.thin
+    team: dict[str, Any] = {"name": "code", "metadata": {"audience": "team"}}
+    first = stored(thin, "The code is 1.", **team)
+    stored(thin, "The code is 2.", name="code", **PRIVATE)
+    assert stored(thin, "The code is 3.", **team) == first
+    assert len(texts(thin)) == 2
 
 
 def test_a_memory_moves_between_the_stores(fleet: Fleet) -> None:

@@ -66,7 +66,9 @@ async def commit(parts: Parts, *records: Record) -> None:
                 if are_new and number % PACE == 0:  # changes of related memories appear together
                     await anyio.lowlevel.checkpoint()
         except MemoryError:
-            # The store has it, the index perhaps half of it: end rather than serve a wrong index.
+            # The store has it, the index perhaps half of it: end rather than serve or save a wrong
+            # index.
+            parts.snapshots.clear()
             raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None
         for record in records:
             parts.snapshots.erase(record.memory.id)  # the text of the old version

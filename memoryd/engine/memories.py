@@ -77,11 +77,11 @@ class Memories:
         note means the note; an identical fact is stored once. It is put into the project that the
         metadata names, else into `own_project`, that of the caller, unless it is `shared`.
         `audience`: who sees it, if others share the store. Raises InvalidInput."""
-        if name:
-            await self._parts.source.place(name)
-        place = self._alive(name) if name else None
         given = user_metadata(with_audience(metadata, audience))
         self._parts.audiences.check_given(given)
+        if name:
+            await self._parts.source.place(name, given)
+        place = self._alive(name) if name else None
         return await self._remember(
             content,
             memory_type,

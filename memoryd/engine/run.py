@@ -91,7 +91,7 @@ async def run_engine(
         with anyio.CancelScope(shield=True):
             await engine.note_clock()
             await engine.write_uses_at_end()
-            await snapshots.save_at_end(store)
+            await snapshots.save_at_end(store, parts.gate)
 
 
 def _empty_index(

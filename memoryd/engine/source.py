@@ -6,10 +6,10 @@ index of its own (`engine.thin`) reads what an operation needs from the server f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoryd.engine.filters import Filter
 from memoryd.model import Memory
@@ -56,12 +56,11 @@ class Source:
     async def handle(self, id_or_name: object) -> None:
         """Called before a memory is looked up by id or name."""
 
-    async def handles(self, ids_or_names: Iterable[object]) -> None:
-        """The same for several."""
+    async def handles(self, ids_or_names: Iterable[object], *, only_here: bool = False) -> None:
+        """The same for several. `only_here`: among private memories."""
 
-    async def place(self, name: object) -> None:
-        """Called before something is stored under a name: who else has it is looked up as far as
-        that is possible."""
+    async def place(self, name: object, metadata: Mapping[str, Any]) -> None:
+        """Called before a memory with this metadata is stored under a name."""
 
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
         """Called before a memory is stored or changed, outside of all locks but those of sessions;

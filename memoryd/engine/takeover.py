@@ -130,7 +130,7 @@ class Takeover:
         facts that say the same stay separate memories. `overwrite`: replace what differs here.
         `unasked`: see `BulkImports.import_memories`."""
         async with self._parts.source.operation():
-            await self._parts.source.handles(row.id for row in rows)
+            await self._parts.source.handles((row.id for row in rows), only_here=unasked)
             return await self._import(rows, embed, separate, overwrite, unasked)
 
     async def _import(

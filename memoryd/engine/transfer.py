@@ -132,8 +132,7 @@ class Imports:
         masked = safe != memory
         if masked:  # its vectors were made with the secret
             memory, passages = safe, ()
-        await self._parts.source.before_drop([memory.id])
-        await self._parts.source.before_write(lambda: memory)
+        await self._parts.source.before_import([memory])
         memory = self._parts.audiences.settled(memory, self._parts.index.get(memory.id))
         # Before embedding, so that a memory which exists already costs nothing.
         known = with_superseding(self._parts.index, memory)

@@ -10,8 +10,10 @@ import threading
 class Link:
     """Passes bytes between its own port and another one, until it is cut."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, *, keep_sent: bool = False) -> None:
+        """`keep_sent`: keep what the server is sent."""
         self.target, self.port = target, 0  # 0: any free one, which it keeps
+        self.sent = bytearray() if keep_sent else None
         self._listener: socket.socket | None = None
         self._open: list[socket.socket] = []
         self.mend()
@@ -47,13 +49,16 @@ class Link:
                 far.close()
                 return
             self._open += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=_pass_on, args=(source, sink), daemon=True).start()
+            for source, sink, kept in ((near, far, self.sent), (far, near, None)):
+                ends = (source, sink, kept)
+                threading.Thread(target=_pass_on, args=ends, daemon=True).start()
 
 
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+def _pass_on(source: socket.socket, sink: socket.socket, kept: bytearray | None) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(65_536):
+            if kept is not None:
+                kept += data
             sink.sendall(data)
     for sock in (source, sink):
         with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
 """The port `memoryd.queries.Queries` on private and shared memories: both stores are asked, and
 their answers are made one.
 
-What is asked of the server tells it what the user looks for, as with an index: the vector and the
-words of a query, names, the beginning and end of a fact that may be there already. The server is
-never asked for ids of private memories.
+What is asked of the server tells it what the user looks for: the vector and the words of a query,
+filters, and names and sessions that are looked up. It is never told ids and names of private
+memories that are here, and whoever looks something up for a private memory says `only_here`.
 
 If the server cannot be reached, private memories are found, and `trouble` says so.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import anyio
@@ -36,6 +37,7 @@ class BothQueries:
         self._private = StoreQueries(store.private)
         self._knows_moves = False
         self.trouble = ""
+        self.failures = 0
 
     async def check(self) -> None:
         try:
@@ -45,16 +47,28 @@ class BothQueries:
         else:
             self.trouble = ""
 
-    async def get(self, ids: Sequence[str]) -> list[Record]:
+    async def get(self, ids: Sequence[str], *, only_here: bool = False) -> list[Record]:
         here = [id for id in ids if self._store.is_here(id)]
-        there = [id for id in ids if not self._store.is_here(id)]
+        there = [] if only_here else [id for id in ids if not self._store.is_here(id)]
         found = await self._store.get(here) if here else []
         return found + (await self._ask(lambda _: self._store.get(there)) or [] if there else [])
 
-    async def find(self, *asked: Conditions, limit: int) -> list[str]:
+    async def find(self, *asked: Conditions, limit: int, only_here: bool = False) -> list[str]:
         here = await self._private.find(*asked, limit=limit)
-        there = await self._ask(lambda shared: shared.find(*asked, limit=limit))
+        told = [] if only_here else [one for one in map(self._told, asked) if one is not None]
+        if not told:
+            return here
+        there = await self._ask(lambda shared: shared.find(*told, limit=limit))
         return list(dict.fromkeys([*here, *(there or ())]))
+
+    def _told(self, asked: Conditions) -> Conditions | None:
+        """The conditions without ids of private memories; None if nothing is left to ask."""
+        is_here = self._store.is_here
+        wanted = [asked.name, *(value for _, values in asked.having for value in values)]
+        if any(isinstance(one, str) and is_here(one) for one in wanted):
+            return None
+        naming = tuple(id for id in asked.naming if not is_here(id))
+        return replace(asked, naming=naming) if naming or not asked.naming else None
 
     async def newest(
         self, conditions: Conditions, now: float, after: Place | None, limit: int
@@ -98,6 +112,7 @@ class BothQueries:
                 tasks.cancel_scope.cancel()
         except StoreUnavailable as exc:
             self.trouble = exc.message
+            self.failures += 1
             return None
         self.trouble = ""
         return found

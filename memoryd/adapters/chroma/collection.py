@@ -21,7 +21,9 @@ from memoryd.ports import Identity, Record
 
 SCHEMA = 1
 PAGE = 1000  # ids in one call: Chroma binds each as an SQL variable
-ID_PAGES = 50  # of all ids: for each, Chroma goes through all rows before its offset
+# Pages of all ids: for each, Chroma goes through all rows before its offset, so there are few. No
+# page is larger than this, because calls wait for it: 20,000 ids take 0.1 to 0.2 s.
+ID_PAGES, MOST_IDS = 50, 20_000
 ROW = ["documents", "metadatas", "embeddings"]
 LOCKED = "database is locked"
 BATCH = 5000  # rows in one write: below Chroma's 5,461
@@ -60,6 +62,7 @@ class Collection:
         self.client = client
         self.others = others
         self.written = written
+        self._written_by_others = sum(other.rows for other in others)
         self.dropped = 0  # rows, since it was opened
         self.needs_check = False  # not every row has been read since a kill
         self._revisions = revisions
@@ -108,6 +111,12 @@ class Collection:
         """About how many deleted or replaced rows the files still hold: each was written twice."""
         return max(0, self.written - count) // 2
 
+    @property
+    def all_written(self) -> int:
+        """How many rows were ever written to the whole store, if no other program has written since
+        it was opened."""
+        return self.written + self._written_by_others
+
     def row_count(self) -> int:
         """How many rows there are."""
         return int(self._chroma.count())
@@ -119,7 +128,7 @@ class Collection:
     def ids_from(self, offset: int) -> tuple[list[str], bool]:
         """A page of them, and whether there are more. A deletion moves all rows that were written
         later one place forward."""
-        limit = max(PAGE, int(self._chroma.count()) // ID_PAGES)
+        limit = min(MOST_IDS, max(PAGE, int(self._chroma.count()) // ID_PAGES))
         page = list(self._chroma.get(offset=offset, limit=limit, include=[])["ids"])
         return page, len(page) == limit
 

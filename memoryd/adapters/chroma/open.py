@@ -198,7 +198,7 @@ def _create_collection(
         "batch_size": min(sync, 100),
     }
     if settings.mode == "embedded":
-        hnsw["ef_construction"] = EMBEDDED_EF  # searches there do not ask Chroma's index
+        hnsw["ef_construction"] = EMBEDDED_EF  # a search rarely asks Chroma's index there
     return client.create_collection(
         name, embedding_function=None, configuration={"hnsw": hnsw}, metadata=dict(facts)
     )

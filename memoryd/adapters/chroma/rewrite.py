@@ -36,7 +36,7 @@ from memoryd.settings import StoreSettings
 
 SLICE_SECONDS = 0.01  # that other calls may have to wait for one slice
 FIRST_ROWS, LEAST_ROWS, MOST_ROWS = 100, 20, 1_000  # of a slice
-LISTED_ROWS = 1_000  # ids that are listed in one slice
+SURPLUS_ROWS = 1_000  # rows that are looked up and removed in one slice
 PAUSE = 0.02  # seconds until the copying process is asked again whether it is done
 FEW = 16  # memories that may be left to copy while no other call runs
 SMALL = 1_000  # rows up to which a process of its own would take longer to start than to copy
@@ -179,8 +179,8 @@ class Rewrite:
         missing, surplus = self._new_store.result
         self._left.update(dict.fromkeys(missing))
         yield from self._copy_left()
-        for start in range(0, len(surplus), LISTED_ROWS):
-            part = surplus[start : start + LISTED_ROWS]
+        for start in range(0, len(surplus), SURPLUS_ROWS):
+            part = surplus[start : start + SURPLUS_ROWS]
             kept = self._source.existing(part)  # written after the others were listed
             self._new_store.send("remove", [id for id in part if id not in kept])
             yield from self._make_room()

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from memoryd.adapters.chroma.collection import Collection
 from memoryd.adapters.chroma.worker_events import milliseconds, send_event
 
-ROWS = 200  # in one step: a few milliseconds that a call may have to wait
+ROWS = 200  # in one step: a few milliseconds that a call may have to wait, more at a new page
 
 
 class RowCheck:

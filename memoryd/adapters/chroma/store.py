@@ -52,6 +52,7 @@ class ChromaStore:
         self._has_writes = anyio.Event()
         self._closed = False
         self._unreadable: dict[str, str] = {}  # id of a row: why it is not a memory
+        self._has_failed = False  # a write, which may have been done in part
         self._job = anyio.Lock()
         self._committing = anyio.Lock()
         # Shielded: a cancelled caller still waits for commits that are under way.
@@ -100,7 +101,9 @@ class ChromaStore:
         return self.facts.saved_index
 
     async def keep_index(self, name: str) -> None:
-        if not self._unreadable:  # they are found when revisions are listed
+        # Unreadable rows are found when revisions are listed, and so is what was written although
+        # the call failed.
+        if not (self._unreadable or self._has_failed or self._worker.restarts):
             await self._worker.call("keep_index", name)
 
     async def scan(self) -> AsyncIterator[list[Record]]:
@@ -358,6 +361,7 @@ class ChromaStore:
                 for write in group:
                     await self._commit([write])
                 return
+            self._has_failed = True
             for write in group:
                 write.error = exc
         else:

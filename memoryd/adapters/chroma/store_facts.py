@@ -21,7 +21,7 @@ from memoryd.adapters.chroma.sqlite_read import (
     read_revisions,
     rows_written,
 )
-from memoryd.adapters.chroma.swap import read_closed
+from memoryd.adapters.chroma.swap import Closed, read_closed
 from memoryd.ports import Identity
 
 
@@ -56,17 +56,17 @@ def facts_in(
     if known.get(SCHEMA_KEY) != SCHEMA or identity_of(known) != identity:
         return None
     others = _rows_of(other_collections(folder, collection))
-    if saved_index and _has_all(folder, saved_index):
+    if saved_index and _has_all(folder, saved_index, collection):
         return StoreFacts(identity, identity, others, None, saved_index)
     revisions = read_revisions(folder / DATABASE, collection)
     return None if revisions is None else StoreFacts(identity, identity, others, revisions)
 
 
-def _has_all(folder: Path, saved_index: str) -> bool:
-    """Whether this index has all that is in the store: the store was closed after it was saved, and
-    nothing was written since."""
-    closed = read_closed(folder)
-    return closed.saved_index == saved_index and rows_written(folder / DATABASE) == closed.written
+def _has_all(folder: Path, saved_index: str, collection: str) -> bool:
+    """Whether this index has all that is in the collection: the store was closed after it was
+    saved, and nothing was written since."""
+    written = rows_written(folder / DATABASE)
+    return read_closed(folder) == Closed(saved_index, collection, written)
 
 
 def _rows_of(others: tuple[OtherCollection, ...]) -> dict[str, int]:

@@ -35,21 +35,25 @@ BROKEN, OLDER = "store.broken-", "store.schema-"
 class Closed(NamedTuple):
     """What is known of a store that was closed in order."""
 
-    saved_index: str = ""  # the name of an index that has all that is in the store
+    saved_index: str = ""  # the name of an index that has all memories of the collection
+    collection: str = ""
     written: int = -1  # rows that were ever written; more: another program has written since
 
 
 def note_closed(folder: Path, closed: Closed) -> None:
     """Mark a store as closed in order."""
-    with files.replacing(folder / CLEAN) as file:
-        file.write(json.dumps(closed._asdict()).encode())
+    try:
+        with files.replacing(folder / CLEAN) as file:
+            file.write(json.dumps(closed._asdict()).encode())
+    except OSError:  # a full disk still has room for an empty file
+        files.touch(folder / CLEAN)
 
 
 def read_closed(folder: Path) -> Closed:
     """What the mark says."""
     try:
         found = json.loads(files.read_text(folder / CLEAN))
-        return Closed(str(found["saved_index"]), int(found["written"]))
+        return Closed(str(found["saved_index"]), str(found["collection"]), int(found["written"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Closed()
 

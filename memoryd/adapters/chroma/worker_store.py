@@ -25,7 +25,7 @@ from memoryd.adapters.chroma.pipes import JOB_LOST
 from memoryd.adapters.chroma.remote_errors import to_remote_error
 from memoryd.adapters.chroma.rewrite import CopyOthers, Job, Rewrite, finish_next
 from memoryd.adapters.chroma.row_check import RowCheck
-from memoryd.adapters.chroma.sqlite_read import DATABASE, Unreadable, rows_written
+from memoryd.adapters.chroma.sqlite_read import DATABASE, rows_written
 from memoryd.adapters.chroma.start import StoreBroken, open_error, start
 from memoryd.adapters.chroma.store_facts import StoreFacts, Tell, facts_of
 from memoryd.adapters.chroma.swap import LIVE, NEXT, size_of
@@ -296,10 +296,11 @@ class WorkerStore:
         self._drop_job(keep=True)  # last: it may have to wait for another process
 
     def _closed(self, folder: Path) -> swap.Closed:
-        if not self._saved_index:
-            return swap.Closed()
-        with contextlib.suppress(StoreError, Unreadable):
-            return swap.Closed(self._saved_index, rows_written(folder / DATABASE))
+        if self._saved_index:
+            with contextlib.suppress(StoreError):
+                written = rows_written(folder / DATABASE)
+                if written == self._collection.all_written:  # by nobody else
+                    return swap.Closed(self._saved_index, self._settings.collection, written)
         return swap.Closed()
 
     def _open_collection(self, progress: ReportProgress, tell: Tell | None = None) -> Collection:

@@ -5,8 +5,9 @@ store would make every start wait until ChromaDB is open. They are few, because 
 lead to a new snapshot, so a stop can write them whatever the size of the store.
 
 A snapshot whose texts were erased when their memories changed, and all of these, are the whole
-index. So it gets a name at the stop, which the store keeps while nothing else is written; a start
-that finds it in both need not compare revisions, which would take longer the larger the store is.
+index. So it gets a name at the stop, which the store keeps if nothing else was written and no write
+has failed. A start that finds it in both need not compare revisions, which would take longer the
+larger the store is.
 """
 
 from __future__ import annotations

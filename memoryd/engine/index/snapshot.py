@@ -44,6 +44,7 @@ from memoryd.ports import Progress, Record, Store, Watch
 from memoryd.tasks import task_group
 
 if TYPE_CHECKING:
+    from memoryd.engine.parts import Gate
     from memoryd.index_files import Floats, Piece, Rows, Snapshot, SnapshotFile, VectorFile
 
     Saved = tuple[Snapshot, VectorFile | None] | None
@@ -215,14 +216,15 @@ class Snapshots:
             return True
         return await self.save()
 
-    async def save_at_end(self, store: Store) -> None:
+    async def save_at_end(self, store: Store, gate: Gate) -> None:
         """Save if the index is small; else what has changed since the last snapshot, unless that is
-        much: then the next start reads it from the store."""
+        much: then the next start reads it from the store. Nothing is written meanwhile."""
         with anyio.move_on_after(self._end_limit):
             if len(self._index) <= MAX_AT_END:
                 await self.save()
             elif self._saved >= 0 and self._index.has_vectors:
-                await self._save_recent(store)
+                async with gate.closed():
+                    await self._save_recent(store)
 
     async def _save_recent(self, store: Store) -> None:
         index = self._index

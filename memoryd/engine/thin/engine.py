@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import anyio
 
+from memoryd.audience import is_private
 from memoryd.engine.audiences import audiences_of
 from memoryd.engine.bulk_import import ImportMemories
 from memoryd.engine.clock_guard import NoRecord
@@ -83,7 +84,7 @@ class ThinEngine(Engine):
 
         async def run(*args: Any, **options: Any) -> Stored:
             stored = await store(*args, **options)
-            if stored.memory.name is not None:
+            if stored.memory.name is not None and not is_private(stored.memory):
                 self._jobs.check_name(stored.memory.name)
             return stored
 
@@ -95,7 +96,8 @@ class ThinEngine(Engine):
         async def run(records: Iterable[Record], **options: Any) -> list[Arrival | InvalidInput]:
             asked = list(records)
             outcomes = await import_memories(asked, **options)
-            for name in {one.memory.name for one in asked} - {None}:
+            settled = (self._parts.audiences.settled(one.memory, None) for one in asked)
+            for name in {one.name for one in settled if not is_private(one)} - {None}:
                 self._jobs.check_name(str(name))
             return outcomes
 

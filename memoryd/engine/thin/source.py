@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
+from memoryd.audience import is_private
 from memoryd.engine.filters import Filter
 from memoryd.engine.index.index import Index
 from memoryd.engine.memories import LONGEST_ADDRESS
@@ -15,7 +16,7 @@ from memoryd.engine.thin.conditions import conditions_of
 from memoryd.engine.thin.search import CandidateSearch
 from memoryd.engine.thin.working_set import WorkingSet
 from memoryd.errors import NeedsFullIndex, StoreOffline
-from memoryd.fields import ALIASES, handles_of, related_ids
+from memoryd.fields import ALIASES, AUDIENCE, PRIVATE, handles_of, related_ids
 from memoryd.labels import normal_name
 from memoryd.model import Memory, MemoryType
 from memoryd.queries import Conditions, Place, Queries
@@ -53,57 +54,120 @@ class ThinSource(Source):
     async def handle(self, id_or_name: object) -> None:
         await self.handles([id_or_name])
 
-    async def handles(self, ids_or_names: Iterable[object]) -> None:
+    async def handles(self, ids_or_names: Iterable[object], *, only_here: bool = False) -> None:
         """Raises StoreOffline if what is not found may be on a server that cannot be reached."""
         wanted = {one for one in ids_or_names if _can_be_handle(one)}
-        await self._look_up(wanted)
-        if (trouble := self._queries.trouble) and not all(map(self._is_known, wanted)):
-            raise StoreOffline(trouble)
+        failures = self._queries.failures
+        await self._address(wanted, only_here)
+        if not all(map(self._is_known, wanted)):
+            self._check_all_asked(failures)
 
-    async def place(self, name: object) -> None:
-        await self._look_up(filter(_can_be_handle, [name]))
+    async def place(self, name: object, metadata: Mapping[str, Any]) -> None:
+        audience = metadata.get(AUDIENCE) or self._parts.audiences.default
+        failures = self._queries.failures
+        await self._load_named(filter(_can_be_handle, [name]), only_here=audience == PRIVATE)
+        self._check_all_asked(failures)
+
+    def _check_all_asked(self, failures: int) -> None:
+        """Raise StoreOffline if the server could not be asked since there were so many failures."""
+        if self._queries.failures != failures:
+            raise StoreOffline(self._queries.trouble or "The Chroma server did not answer.")
+
+    def _stays_here(self, memory: Memory) -> bool:
+        """Whether it is private: then only private memories can have its name or be the same."""
+        rules, name = self._parts.audiences, memory.name
+        before = self._parts.index.get(memory.id)
+        if before is None and name:
+            before = rules.place(memory, self._parts.index.all_named(name))
+        return rules.stays_here(memory, before)
 
     def _is_known(self, id_or_name: str) -> bool:
-        index, name = self._parts.index, normal_name(id_or_name)
-        return index.get(id_or_name) is not None or bool(name and index.all_named(name))
+        return bool(self._meant(id_or_name))
 
-    async def _look_up(self, ids_or_names: Iterable[str]) -> None:
-        """Read the memories with these ids or names, as far as they can be found."""
+    def _means_private(self, id_or_name: str) -> bool:
+        return any(map(is_private, self._meant(id_or_name)))
+
+    def _meant(self, id_or_name: str) -> list[Memory]:
+        """What is in the index with this id, or else with this name."""
+        index, name = self._parts.index, normal_name(id_or_name)
+        if (memory := index.get(id_or_name)) is not None:
+            return [memory]
+        return index.all_named(name) if name else []
+
+    async def _address(self, ids_or_names: Iterable[str], only_here: bool) -> None:
+        """Read what these ids or names mean, as far as it can be found. They mean private memories
+        first, so the server is not asked for what is found here."""
         async with self._working_set.operation() as running:
             wanted = set(ids_or_names) - running.known - running.looked_up
-            running.looked_up |= wanted
-            names = sorted({normal_name(one) for one in wanted})
-            asked = [one for name in names if name and "\0" not in name for one in _having(name)]
-            await self._working_set.load(wanted.union(await self._found(asked, MAX_NAMED)))
+            await self._load_named(wanted, only_here=True)
+            if only_here:
+                return
+            failures = self._queries.failures
+            await self._load_named({one for one in wanted if not self._means_private(one)})
+            if self._queries.failures == failures:  # else the next look-up asks again
+                running.looked_up |= wanted
 
-    async def _found(self, asked: Sequence[Conditions], limit: int) -> set[str]:
+    async def _load_named(self, names: Iterable[str], *, only_here: bool = False) -> None:
+        """Read all memories with these names, or with one of them as their id."""
+        wanted = set(names)
+        await self._working_set.load(wanted, only_here=only_here)
+        normal = sorted({normal_name(one) for one in wanted})
+        asked = [one for name in normal if name and "\0" not in name for one in _having(name)]
+        await self._working_set.load(await self._found(asked, MAX_NAMED, only_here=only_here))
+
+    async def _found(
+        self, asked: Sequence[Conditions], limit: int, *, only_here: bool = False
+    ) -> set[str]:
         """The ids of memories that meet one of the conditions. A few are asked for at a time, so
         that others need not wait for all of them."""
         found: set[str] = set()
         for start in range(0, len(asked), AT_ONCE):
-            found |= set(await self._queries.find(*asked[start : start + AT_ONCE], limit=limit))
+            part = asked[start : start + AT_ONCE]
+            found |= set(await self._queries.find(*part, limit=limit, only_here=only_here))
         return found
 
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
-        memory = wanted()
+        memory, failures = wanted(), self._queries.failures
         async with self._working_set.operation():
-            await self._look_up(handles_of(memory))
-            twins = await self._found(_twins(memory), MAX_TWINS)
+            await self._load_named(handles_of(memory), only_here=self._stays_here(memory))
+            # As it is to become with what was found.
+            stays_here = self._stays_here(wanted())
+            twins = await self._found(_twins(memory), MAX_TWINS, only_here=stays_here)
             await self._working_set.load(related_ids(memory) | twins)
+            if not stays_here:
+                self._check_all_asked(failures)
 
     async def before_import(self, memories: Sequence[Memory]) -> None:
+        failures = self._queries.failures
         async with self._working_set.operation():
-            await self._look_up(name for memory in memories for name in handles_of(memory))
-            found = await self._found([one for m in memories for one in _twins(m)], MAX_TWINS)
-            await self._working_set.load(found.union(*map(related_ids, memories)))
-            await self.before_drop([memory.id for memory in memories])
+            parts: dict[bool, list[Memory]] = {True: [], False: []}
+            for memory in memories:
+                parts[self._stays_here(memory)].append(memory)
+            for only_here, part in parts.items():
+                names = [name for memory in part for name in handles_of(memory)]
+                await self._load_named(names, only_here=only_here)
+                twins = [one for memory in part for one in _twins(memory)]
+                found = await self._found(twins, MAX_TWINS, only_here=only_here)
+                await self._working_set.load(found.union(*map(related_ids, part)))
+                await self._load_naming([memory.id for memory in part], only_here=only_here)
+            if parts[False]:
+                self._check_all_asked(failures)
 
     async def before_drop(self, ids: Sequence[str]) -> None:
+        failures = self._queries.failures
         async with self._working_set.operation():
-            known = tuple(id for id in ids if "\0" not in id)
-            some = [known[at : at + AT_ONCE] for at in range(0, len(known), AT_ONCE)]
-            asked = [Conditions(naming=part) for part in some]
-            await self._working_set.load(await self._found(asked, MAX_NAMING) | set(ids))
+            await self._load_naming(ids)
+            index = self._parts.index
+            if not all((known := index.get(id)) and self._stays_here(known) for id in ids):
+                self._check_all_asked(failures)
+
+    async def _load_naming(self, ids: Sequence[str], *, only_here: bool = False) -> None:
+        """Read these memories and those whose relations name one of them."""
+        known = tuple(id for id in ids if "\0" not in id)
+        some = [known[at : at + AT_ONCE] for at in range(0, len(known), AT_ONCE)]
+        asked = [Conditions(naming=part) for part in some]
+        await self._working_set.load(ids, only_here=only_here)
+        await self._working_set.load(await self._found(asked, MAX_NAMING, only_here=only_here))
 
     async def session(self, session_id: str) -> None:
         async with self._working_set.operation():

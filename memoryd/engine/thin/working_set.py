@@ -75,14 +75,15 @@ class WorkingSet:
 
         return run
 
-    async def load(self, ids: Iterable[str]) -> None:
-        """Read these memories and those in their relations, unless this operation has. Raises
-        StoreError."""
+    async def load(self, ids: Iterable[str], *, only_here: bool = False) -> None:
+        """Read these memories and those in their relations, unless this operation has. `only_here`:
+        those that are private. Raises StoreError."""
         async with self.operation() as running:
             waiting, read = set(ids) - running.known, 0
             while waiting and read < MAX_RELATED:
-                running.known |= waiting
-                await self._read(sorted(waiting))
+                found_here = await self._read(sorted(waiting), only_here)
+                running.known |= found_here if only_here else waiting
+                only_here = False  # who reads a private memory may ask for what it names
                 read += len(waiting)
                 found = [memory for id in waiting if (memory := self._parts.index.get(id))]
                 waiting = {id for memory in found for id in related_ids(memory)} - running.known
@@ -91,22 +92,28 @@ class WorkingSet:
         """Read again everything that is in the index."""
         await self._read([memory.id for memory in self._parts.index])
 
-    async def _read(self, ids: Sequence[str]) -> None:
+    async def _read(self, ids: Sequence[str], only_here: bool = False) -> set[str]:
+        """Read these memories; the ids of those that were found."""
+        found: set[str] = set()
         for start in range(0, len(ids), BATCH):
             batch = ids[start : start + BATCH]
             async with self._parts.locks.hold(map(id_key, batch)):
-                await self._read_batch(batch)
+                found |= await self._read_batch(batch, only_here)
+        return found
 
-    async def _read_batch(self, ids: Sequence[str]) -> None:
+    async def _read_batch(self, ids: Sequence[str], only_here: bool) -> set[str]:
         index = self._parts.index
-        found = {record.memory.id: record for record in await self._queries.get(ids)}
+        failures = self._queries.failures
+        records = await self._queries.get(ids, only_here=only_here)
+        found = {record.memory.id: record for record in records}
         # By the order of the writes: the last of several memories with one name is put last.
         for record in sorted(found.values(), key=lambda one: (one.clock, one.memory.id)):
             if index.revision(record.memory.id) != record.revision or not record.revision:
                 index.put(record, await commits.terms(record))
-        for id in ids:
-            if id not in found:
+        if not only_here and self._queries.failures == failures:  # else it may be there
+            for id in set(ids) - found.keys():
                 index.remove(id)
+        return set(found)
 
     def _release(self, ended: Operation) -> None:
         """Remove what no running operation can have used."""
