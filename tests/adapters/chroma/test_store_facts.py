@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_process
 import pytest
 
 from memoryd.adapters.chroma.open import open_embedded
@@ -81,9 +82,59 @@ async def test_a_store_names_the_index_that_has_all_of_it(folder: Path) -> None:
         assert len(await revisions(store)) == 4
 
 
-@pytest.mark.parametrize("after", ["put", "delete", "purge", "kill", "another program", "nothing"])
+async def test_an_index_is_named_after_all_kinds_of_writes(folder: Path) -> None:
+    """The rows that ChromaDB counts are those that the worker has counted."""
+    async with opened(folder) as store:
+        await store.put_all([stored(n) for n in range(3, 9)], new=True)
+        await store.put(replace(record("m3", 3), revision=44))
+        await store.put(replace(record("m3"), revision=45))  # fewer passages
+        await store.put(replace(stored(4), revision=46))
+        assert await store.delete(["m5", "nobody"]) == {"m5"}
+        await store.keep_index("one")
+    async with opened(folder, saved_index="one") as store:
+        assert store.saved_index == "one"
+        assert "m5" not in await all_of(store)
+
+
+async def test_an_index_is_named_for_one_collection(folder: Path) -> None:
+    other = replace(SETTINGS, collection="work")
+    async with open_chroma(other, folder, IDENTITY) as store:
+        await store.put(stored(1))
+    async with opened(folder) as store:
+        await store.keep_index("one")
+    async with open_chroma(other, folder, IDENTITY, tell_first=True, saved_index="one") as store:
+        assert store.saved_index == ""
+        assert set(await revisions(store)) == {"m1"}
+
+
+async def test_no_index_is_named_if_a_write_has_failed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been done in part."""
+    async with opened(folder) as store:
+        call = store._worker.call
+
+        async def fail_to_write(name: str, *args: Any) -> Any:
+            if name == "write":
+                raise StoreError("The disk is full.")
+            return await call(name, *args)
+
+        monkeypatch.setattr(store._worker, "call", fail_to_write)
+        with pytest.raises(StoreError):
+            await store.put(stored(3))
+        await store.keep_index("one")
+    async with opened(folder, saved_index="one") as store:
+        assert store.saved_index == ""
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["put", "delete", "purge", "kill", "another program", "another program before", "nothing"],
+)
 async def test_an_index_is_not_named_after_a_write(folder: Path, after: str) -> None:
     async with opened(folder) as store:
+        if after == "another program before":
+            await anyio.to_process.run_sync(write_as_another_program, folder / "store")
         await store.keep_index("one")
         if after == "put":
             await store.put(stored(3))
@@ -95,7 +146,7 @@ async def test_an_index_is_not_named_after_a_write(folder: Path, after: str) -> 
             os.kill(int(str((await store.status())["pid"])), signal.SIGKILL)
             await store.count()
     if after == "another program":
-        write_as_another_program(folder / "store")
+        await anyio.to_process.run_sync(write_as_another_program, folder / "store")
     async with opened(folder, saved_index="one") as store:
         assert store.saved_index == ("one" if after == "nothing" else "")
 
