@@ -416,6 +416,7 @@ def test_without_the_server_private_memories_are_served(fleet: Fleet) -> None:
         found = thin.tool("search_memories", query="tea", min_score=0.0)
         assert [hit["id"] for hit in found["results"]] == [mine]
         assert any("Only private memories" in warning for warning in found["warnings"])
+        assert "words only" not in "".join(found["warnings"])  # they have vectors here
         assert texts(thin) == ["My tea is black."]
         assert "store_offline" in failure(thin, "store_memory", content="The tea is black.")
         for known in (id, "tea"):

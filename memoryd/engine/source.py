@@ -49,6 +49,8 @@ class ListNeed:
 class Source:
     """The index has every memory."""
 
+    finds_here = False  # by meaning what it has here, while the server cannot be reached
+
     def operation(self) -> AbstractAsyncContextManager[object]:
         """What is brought into the index inside the block stays there until its end."""
         return nullcontext()

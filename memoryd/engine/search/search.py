@@ -137,7 +137,9 @@ class Search:
         async with parts.gate.passing():
             if words:
                 vector, warnings = (None, []) if words_only else await self._vector(text, timings)
-            if trouble := parts.store_trouble():
+            if (trouble := parts.store_trouble()) and parts.source.finds_here:
+                warnings = [*warnings, trouble]
+            elif trouble:
                 vector, warnings = None, [*warnings, f"{trouble} {BY_WORDS}"]
             now, times = parts.clock(), NO_TIMES
             if not words_only:

@@ -1,4 +1,4 @@
-"""The source of a daemon without an index: what an operation needs is read from the server."""
+"""The source of a daemon without an index: what an operation needs is read from the stores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ MAX_READ = 5000  # memories that are read for one page
 
 
 class ThinSource(Source):
-    """Reads from the server; see `Source`."""
+    """Reads from the stores; see `Source`."""
+
+    finds_here = True
 
     def __init__(
         self,
