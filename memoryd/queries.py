@@ -6,7 +6,9 @@ little: whoever asks tests the memories again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -66,6 +68,30 @@ class Candidates:
     rows: int  # in the whole collection
 
 
+_failures: ContextVar[list[str] | None] = ContextVar("failures", default=None)
+
+
+@contextmanager
+def noting_failures() -> Iterator[None]:
+    """Inside the block `failures` counts the queries that a server did not answer."""
+    token = _failures.set([])
+    try:
+        yield
+    finally:
+        _failures.reset(token)
+
+
+def note_failure(why: str) -> None:
+    """A server did not answer a query of the running operation."""
+    if (noted := _failures.get()) is not None:
+        noted.append(why)
+
+
+def failures() -> Sequence[str]:
+    """Why queries of the running operation were not answered by a server, each time."""
+    return tuple(_failures.get() or ())
+
+
 def order_in_list(place: Place) -> tuple[float, str]:
     """By this places are sorted: the newest first."""
     return -place[0], place[1]
@@ -79,10 +105,6 @@ class Queries(Protocol):
     @property
     def trouble(self) -> str:
         """Why the last answers may lack memories; empty if they do not."""
-
-    @property
-    def failures(self) -> int:
-        """How many answers have lacked memories since the start."""
 
     async def check(self) -> None:
         """Ask the server for a sign of life, for `trouble`."""

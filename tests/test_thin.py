@@ -326,7 +326,11 @@ def test_the_server_is_not_asked_about_private_memories(fleet: Fleet, tmp_path: 
         stored(thin, "The mill is old.", name="mill")
         mine = stored(thin, "The heron sleeps.", name="reeds", **PRIVATE)
         stored(thin, "The heron sleeps standing.", name="reeds", **PRIVATE)
+        stored(thin, "The heron sleeps again.", name="reeds")  # replaces it, so it is private
         again = stored(thin, "A heron eats frogs.", **PRIVATE)
+        back = stored(thin, "The weir is open.")
+        taken: dict[str, Any] = {"content": "The kingfisher nests.", "name": "bank"}
+        thin.tool("update_memory", memory_id=back, **taken, **PRIVATE)
         thin.tool("update_memory", memory_id=mine, content="The heron is awake.")
         thin.tool("update_memory", memory_id="reeds", name="rushes")
         thin.tool("read_memory", memory_id="rushes")
@@ -340,7 +344,7 @@ def test_the_server_is_not_asked_about_private_memories(fleet: Fleet, tmp_path: 
     assert link.sent is not None
     sent = link.sent.decode("latin-1")
     assert "The mill is old." in sent
-    for word in ("heron", "reeds", "rushes", "frogs", mine, again):
+    for word in ("heron", "reeds", "rushes", "frogs", "kingfisher", "bank", mine, again):
         assert word not in sent, word
 
 
@@ -423,6 +427,7 @@ def test_without_the_server_private_memories_are_served(fleet: Fleet) -> None:
             assert "store_offline" in failure(thin, "forget_memory", memory_id=known)
         assert thin.tool("update_memory", memory_id="mine", content="My tea is hot.")["changed"]
         assert stored(thin, "A", name="a", **PRIVATE)
+        assert stored(thin, "B", name="a")  # the private one
         assert thin.tool("forget_memory", memory_id="a")["success"]
         thin.tool("update_memory", memory_id="mine", content="My tea is black.")
         assert "The Chroma server" in thin.status()["shared_store"]["trouble"]

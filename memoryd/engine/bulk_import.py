@@ -110,8 +110,10 @@ class BulkImports:
         with in_bulk():
             how = (overwrite, foreign, embed)
             async with self._parts.source.operation(), self._order.place(batch, how) as turn:
-                await self._parts.source.before_import([one.memory for one in batch])
                 await self._look_for_secrets(batch)
+                # The others are looked up when they are masked.
+                clean = [one.memory for one in batch if one.is_clean]
+                await self._parts.source.before_import(clean)
                 await self._embed(batch, overwrite, foreign)
                 gather = 0.0 if self._parts.embedding.is_shared else GATHER
                 await self._write(await turn(gather), *how)

@@ -70,7 +70,7 @@ async def commit(parts: Parts, *records: Record) -> None:
             # index.
             parts.snapshots.clear()
             raise SystemExit("memoryd: out of memory; the index must be rebuilt") from None
-        for record in records:
+        for record in records if not are_new else ():
             parts.snapshots.erase(record.memory.id)  # the text of the old version
 
 

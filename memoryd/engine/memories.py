@@ -80,7 +80,8 @@ class Memories:
         given = user_metadata(with_audience(metadata, audience))
         self._parts.audiences.check_given(given)
         if name:
-            await self._parts.source.place(name, given)
+            placed = assigned(given, own_project, shared, None)
+            await self._parts.source.place(name, placed)
         place = self._alive(name) if name else None
         return await self._remember(
             content,

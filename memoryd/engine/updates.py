@@ -128,7 +128,8 @@ class Updates:
         found = await self._memories.existing(memory_id)
         metadata = with_audience(metadata, audience)
         if name is not None:
-            await self._parts.source.place(name, found.metadata)
+            given = metadata if isinstance(metadata, Mapping) else {}
+            await self._parts.source.place(name, {**found.metadata, **given})
         fields = {"content": content, "type": memory_type, "name": name, "pinned": pinned}
         checked = checked_fields(fields, self._parts) | _cleared(clear, fields, expires_at)
         if metadata is not None:

@@ -21,7 +21,14 @@ from memoryd.adapters.chroma.private_and_shared import PrivateAndShared
 from memoryd.adapters.chroma.store_queries import StoreQueries
 from memoryd.errors import StoreUnavailable
 from memoryd.ports import Record
-from memoryd.queries import Candidates, CandidatesWanted, Conditions, Place, order_in_list
+from memoryd.queries import (
+    Candidates,
+    CandidatesWanted,
+    Conditions,
+    Place,
+    note_failure,
+    order_in_list,
+)
 from memoryd.tasks import task_group
 
 T = TypeVar("T")
@@ -37,7 +44,6 @@ class BothQueries:
         self._private = StoreQueries(store.private)
         self._knows_moves = False
         self.trouble = ""
-        self.failures = 0
 
     async def check(self) -> None:
         try:
@@ -112,7 +118,7 @@ class BothQueries:
                 tasks.cancel_scope.cancel()
         except StoreUnavailable as exc:
             self.trouble = exc.message
-            self.failures += 1
+            note_failure(exc.message)
             return None
         self.trouble = ""
         return found

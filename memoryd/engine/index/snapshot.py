@@ -227,7 +227,7 @@ class Snapshots:
                     await self._save_recent(store)
 
     async def _save_recent(self, store: Store) -> None:
-        index = self._index
+        index, changes = self._index, self._index.changes
         ids = index.unsaved_ids()
         if len(ids) > MAX_RECENT:
             return
@@ -239,7 +239,8 @@ class Snapshots:
         save = partial(self._file.save_recent, about, pieces_of(records))
         with contextlib.suppress(OSError, StoreError):  # such as a full disk
             await anyio.to_thread.run_sync(save, abandon_on_cancel=True)
-            await store.keep_index(whole.name)
+            if self._index is index and index.changes == changes:
+                await store.keep_index(whole.name)
 
     async def save(self) -> bool:
         """Write a snapshot of the index as it is now, unless `clear` is called meanwhile; false if

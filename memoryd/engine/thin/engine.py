@@ -95,10 +95,11 @@ class ThinEngine(Engine):
 
         async def run(records: Iterable[Record], **options: Any) -> list[Arrival | InvalidInput]:
             asked = list(records)
-            outcomes = await import_memories(asked, **options)
-            settled = (self._parts.audiences.settled(one.memory, None) for one in asked)
-            for name in {one.name for one in settled if not is_private(one)} - {None}:
-                self._jobs.check_name(str(name))
+            async with self._working_set.operation():
+                outcomes = await import_memories(asked, **options)
+                found = (self._parts.index.get(one.memory.id) for one in asked)
+                for name in {one.name for one in found if one and not is_private(one)} - {None}:
+                    self._jobs.check_name(str(name))
             return outcomes
 
         return run

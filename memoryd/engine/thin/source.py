@@ -16,10 +16,18 @@ from memoryd.engine.thin.conditions import conditions_of
 from memoryd.engine.thin.search import CandidateSearch
 from memoryd.engine.thin.working_set import WorkingSet
 from memoryd.errors import NeedsFullIndex, StoreOffline
-from memoryd.fields import ALIASES, AUDIENCE, PRIVATE, handles_of, related_ids
+from memoryd.fields import (
+    ALIASES,
+    AUDIENCE,
+    IN_PROJECT,
+    PRIVATE,
+    PROJECT,
+    handles_of,
+    related_ids,
+)
 from memoryd.labels import normal_name
 from memoryd.model import Memory, MemoryType
-from memoryd.queries import Conditions, Place, Queries
+from memoryd.queries import Conditions, Place, Queries, failures
 
 MAX_NAMED = 50  # memories with one name; more are leftovers of interrupted writes
 MAX_TWINS = 200  # facts that may be identical
@@ -59,29 +67,44 @@ class ThinSource(Source):
     async def handles(self, ids_or_names: Iterable[object], *, only_here: bool = False) -> None:
         """Raises StoreOffline if what is not found may be on a server that cannot be reached."""
         wanted = {one for one in ids_or_names if _can_be_handle(one)}
-        failures = self._queries.failures
-        await self._address(wanted, only_here)
-        if not all(map(self._is_known, wanted)):
-            self._check_all_asked(failures)
+        async with self._working_set.operation():
+            failed = len(failures())
+            await self._address(wanted, only_here)
+            if not all(map(self._is_known, wanted)):
+                _check_all_asked(failed)
 
     async def place(self, name: object, metadata: Mapping[str, Any]) -> None:
-        audience = metadata.get(AUDIENCE) or self._parts.audiences.default
-        failures = self._queries.failures
-        await self._load_named(filter(_can_be_handle, [name]), only_here=audience == PRIVATE)
-        self._check_all_asked(failures)
+        wanted = set(filter(_can_be_handle, [name]))
+        async with self._working_set.operation():
+            failed = len(failures())
+            await self._load_named(wanted, only_here=True)
+            if not self._is_for_me(metadata, any(map(self._means_private, wanted))):
+                await self._load_named(wanted)
+                _check_all_asked(failed)
 
-    def _check_all_asked(self, failures: int) -> None:
-        """Raise StoreOffline if the server could not be asked since there were so many failures."""
-        if self._queries.failures != failures:
-            raise StoreOffline(self._queries.trouble or "The Chroma server did not answer.")
+    def _is_for_me(self, metadata: Mapping[str, Any], replaces_private: bool) -> bool:
+        """Whether a memory that is stored with this metadata is private."""
+        if (given := metadata.get(AUDIENCE)) is not None:
+            return bool(given == PRIVATE)
+        default = self._parts.audiences.default
+        is_nobodys = default == IN_PROJECT and metadata.get(PROJECT) is None
+        return replaces_private or default == PRIVATE or is_nobodys
+
+    def _before(self, memory: Memory) -> Memory | None:
+        """The memory that it replaces, of those that were read."""
+        rules, name, index = self._parts.audiences, memory.name, self._parts.index
+        if (before := index.get(memory.id)) is None and name:
+            return rules.place(memory, index.all_named(name))
+        return before
 
     def _stays_here(self, memory: Memory) -> bool:
-        """Whether it is private: then only private memories can have its name or be the same."""
-        rules, name = self._parts.audiences, memory.name
-        before = self._parts.index.get(memory.id)
-        if before is None and name:
-            before = rules.place(memory, self._parts.index.all_named(name))
-        return rules.stays_here(memory, before)
+        """Whether it is, and was, private: then the server has nothing to do with it."""
+        return self._parts.audiences.stays_here(memory, self._before(memory))
+
+    def _becomes_private(self, memory: Memory) -> bool:
+        """Then only private memories can have its name or be the same, and the server must not know
+        what it says."""
+        return is_private(self._parts.audiences.settled(memory, self._before(memory)))
 
     def _is_known(self, id_or_name: str) -> bool:
         return bool(self._meant(id_or_name))
@@ -104,9 +127,9 @@ class ThinSource(Source):
             await self._load_named(wanted, only_here=True)
             if only_here:
                 return
-            failures = self._queries.failures
+            failed = len(failures())
             await self._load_named({one for one in wanted if not self._means_private(one)})
-            if self._queries.failures == failures:  # else the next look-up asks again
+            if len(failures()) == failed:  # else the next look-up asks again
                 running.looked_up |= wanted
 
     async def _load_named(self, names: Iterable[str], *, only_here: bool = False) -> None:
@@ -129,22 +152,25 @@ class ThinSource(Source):
         return found
 
     async def before_write(self, wanted: Callable[[], Memory]) -> None:
-        memory, failures = wanted(), self._queries.failures
+        memory, index = wanted(), self._parts.index
         async with self._working_set.operation():
-            await self._load_named(handles_of(memory), only_here=self._stays_here(memory))
-            # As it is to become with what was found.
-            stays_here = self._stays_here(wanted())
-            twins = await self._found(_twins(memory), MAX_TWINS, only_here=stays_here)
-            await self._working_set.load(related_ids(memory) | twins)
-            if not stays_here:
-                self._check_all_asked(failures)
+            failed = len(failures())
+            await self._load_named(handles_of(memory), only_here=self._becomes_private(memory))
+            memory = wanted()  # as it is to become with what was found
+            only_here = self._becomes_private(memory)
+            twins = await self._found(_twins(memory), MAX_TWINS, only_here=only_here)
+            related = related_ids(memory)
+            await self._working_set.load(related | twins)
+            if not self._stays_here(memory) or any(index.get(id) is None for id in related):
+                _check_all_asked(failed)
 
     async def before_import(self, memories: Sequence[Memory]) -> None:
-        failures = self._queries.failures
         async with self._working_set.operation():
+            failed = len(failures())
+            await self._working_set.load([memory.id for memory in memories], only_here=True)
             parts: dict[bool, list[Memory]] = {True: [], False: []}
             for memory in memories:
-                parts[self._stays_here(memory)].append(memory)
+                parts[self._becomes_private(memory)].append(memory)
             for only_here, part in parts.items():
                 names = [name for memory in part for name in handles_of(memory)]
                 await self._load_named(names, only_here=only_here)
@@ -153,15 +179,15 @@ class ThinSource(Source):
                 await self._working_set.load(found.union(*map(related_ids, part)))
                 await self._load_naming([memory.id for memory in part], only_here=only_here)
             if parts[False]:
-                self._check_all_asked(failures)
+                _check_all_asked(failed)
 
     async def before_drop(self, ids: Sequence[str]) -> None:
-        failures = self._queries.failures
         async with self._working_set.operation():
+            failed = len(failures())
             await self._load_naming(ids)
             index = self._parts.index
             if not all((known := index.get(id)) and self._stays_here(known) for id in ids):
-                self._check_all_asked(failures)
+                _check_all_asked(failed)
 
     async def _load_naming(self, ids: Sequence[str], *, only_here: bool = False) -> None:
         """Read these memories and those whose relations name one of them."""
@@ -229,6 +255,13 @@ class ThinSource(Source):
                 )
             after = places[-1]
         return matching
+
+
+def _check_all_asked(failed: int) -> None:
+    """Raise StoreOffline if the server did not answer a query of this operation after the first
+    `failed` that it did not answer."""
+    if noted := failures()[failed:]:
+        raise StoreOffline(noted[-1])
 
 
 def _can_be_handle(given: object) -> TypeGuard[str]:

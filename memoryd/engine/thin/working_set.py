@@ -20,7 +20,7 @@ from memoryd.engine import commits
 from memoryd.engine.lock_keys import id_key
 from memoryd.engine.parts import Parts
 from memoryd.fields import related_ids
-from memoryd.queries import Queries
+from memoryd.queries import Queries, failures, noting_failures
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,7 +59,8 @@ class WorkingSet:
         token = _CURRENT.set(running)
         self._running.add(running)
         try:
-            yield running
+            with noting_failures():
+                yield running
         finally:
             _CURRENT.reset(token)
             self._running.discard(running)
@@ -81,8 +82,10 @@ class WorkingSet:
         async with self.operation() as running:
             waiting, read = set(ids) - running.known, 0
             while waiting and read < MAX_RELATED:
-                found_here = await self._read(sorted(waiting), only_here)
-                running.known |= found_here if only_here else waiting
+                failed = len(failures())
+                found_ids = await self._read(sorted(waiting), only_here)
+                is_answered = not only_here and len(failures()) == failed
+                running.known |= waiting if is_answered else found_ids
                 only_here = False  # who reads a private memory may ask for what it names
                 read += len(waiting)
                 found = [memory for id in waiting if (memory := self._parts.index.get(id))]
@@ -103,14 +106,15 @@ class WorkingSet:
 
     async def _read_batch(self, ids: Sequence[str], only_here: bool) -> set[str]:
         index = self._parts.index
-        failures = self._queries.failures
+        failed = len(failures())
         records = await self._queries.get(ids, only_here=only_here)
         found = {record.memory.id: record for record in records}
         # By the order of the writes: the last of several memories with one name is put last.
         for record in sorted(found.values(), key=lambda one: (one.clock, one.memory.id)):
             if index.revision(record.memory.id) != record.revision or not record.revision:
                 index.put(record, await commits.terms(record))
-        if not only_here and self._queries.failures == failures:  # else it may be there
+            self._used.pop(record.memory.id, None)  # this operation uses it from now on
+        if not only_here and len(failures()) == failed:  # else it may be there
             for id in set(ids) - found.keys():
                 index.remove(id)
         return set(found)
