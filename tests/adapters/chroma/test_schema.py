@@ -37,7 +37,8 @@ if sys.argv[2] == "migrates":
 from tests.adapters.chroma.worker_stores import open_store
 opened = open_store(Path(sys.argv[1]))
 import json
-records, *_ = rows.to_records(opened.method("page")(0, 100))
+ids, _ = opened.method("ids_from")(0)
+records, *_ = rows.to_records(opened.method("fetch")(ids))
 print(json.dumps([opened.facts(), {r.memory.id: r.memory.session_id for r in records},
                   [len(r.passages) for r in records]]))
 opened.close()
