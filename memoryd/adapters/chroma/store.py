@@ -35,6 +35,7 @@ from memoryd.tasks import task_group
 
 log = structlog.get_logger()
 SCAN_PAGE = 1000
+Nearest = list[tuple[str, float]]
 MAX_NAMED = 20  # unreadable rows that are named; the others are counted
 # The memories are only in RAM any more: rescue is possible.
 LOST_CODES = ("store_gone", "store_corrupt")
@@ -82,10 +83,9 @@ class ChromaStore:
 
     async def nearest(
         self, vector: NDArray[np.float32], count: int, among: Sequence[str] | None = None
-    ) -> list[tuple[str, float]]:
+    ) -> Nearest:
         ids = None if among is None else list(among)
-        found: list[tuple[str, float]] = await self._worker.call("nearest", vector, count, ids)
-        return found
+        return cast(Nearest, await self._worker.call("nearest", vector, count, ids))
 
     @property
     def facts(self) -> StoreFacts:
@@ -101,8 +101,7 @@ class ChromaStore:
         return self.facts.saved_index
 
     async def keep_index(self, name: str) -> None:
-        # Unreadable rows are found when revisions are listed, and so is what was written although
-        # the call failed.
+        # Only a list of revisions shows unreadable rows, and what a failed call has written.
         if not (self._unreadable or self._has_failed or self._worker.restarts):
             await self._worker.call("keep_index", name)
 
@@ -206,8 +205,7 @@ class ChromaStore:
         """A verified backup file of the present memories; None if `if_changed` and nothing has."""
         if if_changed and await self._worker.call("is_backed_up", folder):
             return None
-        done: Backup = await self._run_job("backup", folder, keep, at)
-        return done
+        return cast(Backup, await self._run_job("backup", folder, keep, at))
 
     async def rescue(
         self, records: AsyncIterator[list[Record]], folder: Path, at: float | None = None
@@ -294,11 +292,9 @@ class ChromaStore:
         return await self._worker.call("finish")
 
     async def status(self) -> Mapping[str, object]:
-        facts: dict[str, object] = await self._worker.call("facts")
-        facts |= {"restarts": self._worker.restarts}
-        if self._unreadable:
-            named = {"count": len(self._unreadable), "rows": _first(self._unreadable)}
-            facts |= {"unreadable": named}
+        facts = {**await self._worker.call("facts"), "restarts": self._worker.restarts}
+        if found := self._unreadable:
+            facts["unreadable"] = {"count": len(found), "rows": _first(found)}
         return facts
 
     async def close(self) -> None:
