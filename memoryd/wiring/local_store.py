@@ -40,7 +40,7 @@ def local_store(config: Config) -> LocalStore:
     """The store on this machine: the only one, or that of the private memories."""
     is_alone = config.store.mode == "embedded"
     snapshot = snapshot_path(config.memory.path)
-    tell_first = is_alone and snapshot.exists()
+    tell_first = is_alone and snapshot.exists()  # the index can be loaded without ChromaDB
     name = saved_name(snapshot) if tell_first else ""
     how = How(any_model=is_alone, tell_first=tell_first, saved_index=name)
     return LocalStore(on_this_machine(config.store), how)

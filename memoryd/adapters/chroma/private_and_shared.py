@@ -224,7 +224,7 @@ class PrivateAndShared:
 
     @property
     def saved_index(self) -> str:
-        """None: others write to the server meanwhile."""
+        """Empty: others write to the server meanwhile."""
         return ""
 
     async def keep_index(self, name: str) -> None:

@@ -1,10 +1,11 @@
 """Snapshots of the index: a start reads one file instead of every row of the store.
 
 Each memory has the revision of its last write, here and in the store. At start the store lists its
-revisions, which is cheap; memories whose revision agrees are taken from the snapshot, the others
-are read from the store. So a snapshot may be old, but never wrong. Of a Chroma server that
-cannot be reached at the start, it counts until it can. Its arrays are used as they are
-in the file, and texts and exact vectors stay there: see `sealing`.
+revisions, unless it knows that nothing was written since the stop (see `recent`); memories whose
+revision agrees are taken from the snapshot, the others are read from the store. So a snapshot may
+be old, but never wrong. Of a Chroma server that cannot be reached at the start, it counts until it
+can. Its arrays are used as they are in the file, and texts and exact vectors stay there: see
+`sealing`.
 
 It is saved while the engine runs, on a thread and piece by piece, so that it needs little memory
 and does not delay the event loop; what was saved then no longer needs RAM. Saving at the end was
@@ -239,7 +240,7 @@ class Snapshots:
         save = partial(self._file.save_recent, about, pieces_of(records))
         with contextlib.suppress(OSError, StoreError):  # such as a full disk
             await anyio.to_thread.run_sync(save, abandon_on_cancel=True)
-            if self._index is index and index.changes == changes:
+            if WHOLE in about and self._index is index and index.changes == changes:
                 await store.keep_index(whole.name)
 
     async def save(self) -> bool:
